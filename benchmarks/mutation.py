@@ -26,7 +26,8 @@ PACKAGE = "pytest_gpuperf"
 KILLED = ["--ignore=tests/unit/baselines/test_writing.py"]
 """Starts processes and kills them, for seconds: what survives would wait for them."""
 ROOMS = {
-    "judge": (["tests/unit/judge", "tests/unit/timing/test_replays.py"], 0.9),
+    "judge": (["tests/unit/judge"], 0.95),
+    "timing": (["tests/unit/timing"], 0.85),
     "baselines": (["tests/unit/baselines", *KILLED], 0.9),
     "session": (["tests/unit/session"], 0.8),
 }

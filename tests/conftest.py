@@ -40,7 +40,9 @@ LONGEST = (
 """Run first: one of them begun last would keep a single worker busy when the others have nothing left to do."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if "slow" not in config.option.markexpr:
+        items[:] = [item for item in items if item.get_closest_marker("slow") is None]
     items.sort(key=lambda item: item.path.name not in LONGEST)
 
 

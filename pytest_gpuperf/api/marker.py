@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -18,11 +18,8 @@ DESCRIPTION = (
 )
 
 
-class MarkerSettings:
+class MarkerSettings(NamedTuple):
     """Keywords of the marker; None: the run's own option applies."""
-
-    def __init__(self, **given: Any) -> None:
-        self.__dict__.update(given)
 
     tolerance: float | None = None
     """Slower by no more than this fraction is accepted."""
@@ -40,7 +37,7 @@ class MarkerSettings:
 
 def settings_of(item: pytest.Item) -> MarkerSettings:
     """Merge the test's markers, the closest winning.  Raises ``pytest.UsageError`` that names the test."""
-    known = list(MarkerSettings.__annotations__)
+    known = MarkerSettings._fields
     merged: dict[str, Any] = {}
     for marker in reversed(list(item.iter_markers(NAME))):
         unknown = [name for name in marker.kwargs if name not in known]

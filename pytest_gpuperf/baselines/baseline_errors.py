@@ -28,10 +28,6 @@ class CubinError(BaselineError):
     """The machine code that a baseline refers to is missing, altered, too large or not readable."""
 
 
-class MissingCubinError(CubinError):
-    """There is no file of the machine code that a baseline refers to."""
-
-
 def unreadable(place: object, problem: str) -> BaselineError:
     """The error of a file that is missing, or exists and is no baseline: malformed, in conflict or hostile."""
     return BaselineError(

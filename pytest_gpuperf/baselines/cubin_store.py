@@ -10,7 +10,7 @@ import hashlib
 import lzma
 from pathlib import Path
 
-from pytest_gpuperf.baselines.baseline_errors import BaselineError, CubinError, MissingCubinError, quoted
+from pytest_gpuperf.baselines.baseline_errors import BaselineError, CubinError, quoted
 from pytest_gpuperf.baselines.layout import COMPRESSED, CUBIN_FOLDER, cubin_named, cubin_path, is_sha256
 from pytest_gpuperf.baselines.records import read_bounded
 
@@ -29,7 +29,7 @@ _REMEDY = (
 
 
 def read_cubin(root: Path, sha256: str) -> bytes:
-    """The verified machine code.  Raises ``MissingCubinError``, ``CubinError`` if altered, too large or unreadable."""
+    """The verified machine code.  Raises ``CubinError`` if missing, altered, too large or unreadable."""
     if not is_sha256(sha256):
         raise CubinError(f"'{quoted(sha256)}' is no SHA-256, so it names no cubin in {root}")
     path = cubin_path(root, sha256)
@@ -39,7 +39,7 @@ def read_cubin(root: Path, sha256: str) -> bytes:
     except (BaselineError, ValueError, EOFError, lzma.LZMAError) as error:
         raise CubinError(f"{path}: the baseline's machine code cannot be read: {error}. {_REMEDY}") from error
     if content is None:
-        raise MissingCubinError(f"{path}: the baseline's machine code is missing. {_REMEDY}")
+        raise CubinError(f"{path}: the baseline's machine code is missing. {_REMEDY}")
     found = hashlib.sha256(content).hexdigest()
     if found != sha256:
         raise CubinError(f"{path}: the content does not match the name (its SHA-256 is {found[:12]}...). {_REMEDY}")

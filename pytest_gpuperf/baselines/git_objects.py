@@ -44,11 +44,9 @@ class GitFolder:
 
     def commit(self, revision: str) -> str:
         """Full id of the commit that a revision names.  Raises ``RevisionError``."""
-        if revision.startswith("-"):  # which git would take for an option
-            raise RevisionError(f"'{quoted(revision)}' is no revision. Name a commit, a branch or a tag")
         found = run_git(self._start, "rev-parse", "--verify", f"{revision}^{{commit}}")
         if found.returncode == 0:
-            return found.stdout.decode("ascii", "replace").strip()
+            return found.stdout.decode().strip()
         remedy = "Name a commit, a branch or a tag that git log shows; one of another clone wants a git fetch first"
         if is_shallow(self._start):
             remedy = "This clone is shallow: git fetch --unshallow; in CI a checkout with fetch-depth: 0"
@@ -60,7 +58,7 @@ class GitFolder:
         Raises ``RevisionError``.
         """
         tree = commit if self.inside == PurePosixPath() else f"{commit}:{self.inside}"
-        if run_git(self._top, "rev-parse", "--verify", "--quiet", tree).returncode:
+        if run_git(self._top, "rev-parse", "--verify", tree).returncode:
             return {}
         command = ["git", *NO_BARE_REPOSITORY, "archive", "--format=tar", tree]
         try:

@@ -77,11 +77,6 @@ def place_of(path: str) -> tuple[str, str] | None:
         return None
 
 
-def evidence_path(root: Path, target: str, module: str) -> Path:
-    """The file of one target and module.  Raises ``BaselineError`` as ``record_file``, and for a link."""
-    return inside(root, root / record_file(target, module))
-
-
 def cubin_path(root: Path, sha256: str) -> Path:
     """``cubins/3f9a....cubin.z``.  The caller has checked ``is_sha256``."""
     return inside(root, root / CUBIN_FOLDER / f"{sha256}{COMPRESSED}")

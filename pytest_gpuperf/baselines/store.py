@@ -129,11 +129,6 @@ class Baselines:
             self._places = sorted(found, key=lambda place: (layout.target_order(place[0]), place[1]))
         return self._places
 
-    def keys(self, target: str) -> tuple[Key, ...]:
-        """Every workload with a baseline for a target, sorted."""
-        modules = [module for one, module in self.places() if one == target]
-        return tuple(sorted({key for module in modules for key, _ in self.load(target, module)}))
-
     def load(self, target: str, module: str) -> Records:
         """The records of a target and module, read once; without a file there are none."""
         if (target, module) not in self._loaded:
@@ -233,7 +228,9 @@ class BaselineStore(Baselines):
 
     def rewritten(self, target: str, module: str, records: Records) -> tuple[Path, bytes]:
         """The write that puts a file on disk; of one without records the content is empty, and it goes."""
-        return layout.evidence_path(self.root, target, module), encode(records, target) if records else b""
+        return layout.inside(self.root, self.root / layout.record_file(target, module)), encode(
+            records, target
+        ) if records else b""
 
     def _plan(self, update: Update) -> list[tuple[Path, bytes]]:
         """The writes that put the update on disk, in their order, but for the manifest."""

@@ -48,7 +48,7 @@ class BaselineTrust:
         for branch in filter(None, (target, "HEAD", "main", "master")):
             found = run_git(self._folder, "merge-base", "HEAD", f"{place}{branch}")
             if found.returncode == 0:
-                commit = found.stdout.decode("ascii", "replace").strip()
+                commit = found.stdout.decode().strip()
                 files = run_git(self._folder, "ls-tree", "-r", "-z", "--name-only", "--full-tree", commit)
                 names = map(PurePosixPath, os.fsdecode(files.stdout).split("\0"))
                 name = f"{commit[:12]} of {place.removeprefix('refs/remotes/').removeprefix('refs/heads/')}{branch}"

@@ -27,7 +27,7 @@ COMMANDS = {
     "selftest": "find out, on the GPU, what this machine can gate (about four minutes)",
     "init": "write a first test, settings and a CI workflow into a repository",
     "examples": "copy kernels of the example suite with their tests, to break them",
-    "explain": "say what holds a workload back and why it changed, from the last run",
+    "explain": "say what a workload costs and why it changed, from the last run",
     "diff": "say what a change of the baselines means, kernel by kernel, from git",
     "bisect": "find the commit that made a test's kernels slower",
     "audit": "gate the machine code of wheels and libraries that are already built",

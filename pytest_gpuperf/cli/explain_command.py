@@ -1,4 +1,4 @@
-"""``gpuperf explain``: what holds a workload back, and why it changed, from the last run."""
+"""``gpuperf explain``: what a workload costs, and why it changed, from the last run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pytest_gpuperf.advise.comparison import WARP, Side
-from pytest_gpuperf.advise.limiting_resource import NO_ROOFLINE, State, state_of
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.baseline_folder import seen_from_root
 from pytest_gpuperf.compile.cache import CompileCache
@@ -60,7 +59,7 @@ def _unmatched(name: str, keys: Iterable[Key]) -> GpuperfError:
     return GpuperfError(f"{name} is not in the last run; {hint}")
 
 
-# --- lines on a workload: its state, its figures, what differs from the baseline, and of what cause ---
+# --- lines on a workload: its figures, what differs from the baseline, and of what cause ---
 
 
 def explain_all(
@@ -69,8 +68,9 @@ def explain_all(
     """Lines on each of these workloads of a run, an empty one behind each.  Raises ``BaselineError``."""
     estimates = Estimates(store, unpacked(test for test, _ in workloads), cache)
     comparisons = [WorkloadComparison(estimates, work, one.workloads, one.device) for one, work in workloads]
-    for (test, work), (before, after, advice) in zip(workloads, explain_each(estimates, comparisons), strict=True):
-        yield from explained(work.key, after, state_of(after, test.peaks))
+    for (_, work), (before, after, advice) in zip(workloads, explain_each(estimates, comparisons), strict=True):
+        yield str(work.key)
+        yield from wrapped(f"figures: {', '.join(_figures(after))}", INDENT)
         yield from wrapped(f"baseline: {_compared(work, before, after)}", INDENT)
         telling = [one for one in work.judgements if one.verdict not in (Verdict.UNCHANGED, Verdict.NEW)]
         yield from (f"{' ' * INDENT}{line}" for line in described(telling))
@@ -91,18 +91,6 @@ def _compared(work: WorkloadEvidence, before: Side | None, after: Side) -> str:
     if before.static is None or after.static is None:
         return "times and counters" if before.counters and after.counters else "times alone"
     return f"the machine code {'is the same' if before.same_code(after) else 'differs'}"
-
-
-def explained(key: Key, side: Side, state: State | None) -> list[str]:
-    """Lines on the state and the figures of one workload by itself."""
-    if state is None:
-        lines = wrapped(f"state: unknown: without counters (--gpuperf-ncu=full) {NO_ROOFLINE}", INDENT)
-    else:
-        least = f"unknown: {NO_ROOFLINE}" if state.roofline is None else f"{state.roofline:.0%}"
-        missing = f" ({state.missing})" if state.missing else ""
-        lines = wrapped(f"state: {state.bound} bound: {state.why}{missing}", INDENT)
-        lines += wrapped(f"roofline: {least}", INDENT)
-    return [str(key), *lines, *wrapped(f"figures: {', '.join(_figures(side))}", INDENT)]
 
 
 def _figures(side: Side) -> list[str]:

@@ -42,16 +42,13 @@ class _Remedy(NamedTuple):
 
 _SEARCHED = "{1} was searched in the source's own folder, headers=, -I folders and the compiler's own. "
 _HEADERS = (
-    (r"((cublas|cufft|curand|cusparse|cusolver|npp|nvjpeg|nvtx)\w*(?:\.h|/\S*?))",
-     "It is of a library of CUDA: pip install nvidia-{2}, or install a CUDA toolkit. nvcc finds those of its own "
-     "toolkit by itself, and others in headers=[...]."),
     (r"((?:ATen|c10|torch|pybind11)/\S*?|Python\.h)",
      "It is of PyTorch: headers=[*torch.utils.cpp_extension.include_paths(), sysconfig.get_path('include')], "
      f"which is for nvcc: {_BY_NVCC}."),
     (r"([^\s:\"]+)",
      "A header of yours: add its folder with headers=. A CUDA header: pip install nvidia-cuda-runtime "
-     "nvidia-cuda-cccl, or install a CUDA toolkit. One of another library: install that and add its folder, "
-     "or write one of that name that declares what the kernels take of it. "
+     "nvidia-cuda-cccl (nvidia-curand for curand_kernel.h), or install a CUDA toolkit. One of another library: "
+     "install that and add its folder, or write one of that name that declares what the kernels take of it. "
      "One of the C++ standard library: NVRTC has none, use the one under cuda/std/, "
      f"or compile by nvcc: {_BY_NVCC}."),
 )  # fmt: skip

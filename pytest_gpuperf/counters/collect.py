@@ -148,9 +148,9 @@ def _following(put_off: Sequence[Entry], first: ProfileTask) -> list[ProfileTask
     return tasks
 
 
-def together(takes: Sequence[Collected], note: str = "") -> Collected:
-    """The first take, with the medians of all, and what counters that may gate ranged over; ``note`` is one more."""
-    notes = [one for take in takes for one in take.notes] + [note] * bool(note)
+def together(takes: Sequence[Collected]) -> Collected:
+    """The first take, with the medians of all, and what counters that may gate ranged over."""
+    notes = [one for take in takes for one in take.notes]
     return msgspec.structs.replace(
         takes[0], workloads=tuple(_together(one, takes) for one in takes[0].workloads),
         notes=tuple(dict.fromkeys(notes)), seconds=sum(take.seconds for take in takes),

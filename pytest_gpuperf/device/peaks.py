@@ -65,11 +65,7 @@ def measure_peak(device: Any, name: str) -> float:
 
 
 def _copy_bandwidth(device: Any) -> float:
-    """Bytes read plus bytes written, per second.
-
-    The better of the driver's copy and of a kernel that moves 16 bytes per load, with four loads in flight
-    per thread; the data is random, for zeros may be moved with less power.
-    """
+    """Bytes read plus written per second, by the driver or by a kernel; of random data, for zeros draw less power."""
     size = min(COPY_BYTES, device.facts.memory_bytes // 8) // COPY_BLOCK_BYTES * COPY_BLOCK_BYTES
     source = device.arrays.random(size // 4, "float32", seed=0)
     target = device.arrays.empty_like(source)

@@ -10,8 +10,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from pytest_gpuperf.baselines.baseline_errors import quoted
 from pytest_gpuperf.baselines.layout import arch_order
+from pytest_gpuperf.baselines.manifest import Manifest
 from pytest_gpuperf.formatting import duration, first_of, harmless, numbered, percent
 from pytest_gpuperf.judge.diff import EvidenceDiff, RunDiff
 from pytest_gpuperf.model.evidence import Key
@@ -134,9 +137,9 @@ def names_of(keys: Sequence[Key]) -> str:
     return f"{', '.join(shown).replace(' of ', ' workloads of ', 1)}{f' and {rest} of others' if rest else ''}"
 
 
-def remarks_of(manifests: tuple[Mapping[str, object], Mapping[str, object]]) -> list[str]:
-    """Targets and toolchains that came or went; ``manifests``: their fields before and after."""
-    before, after = manifests
+def remarks_of(*manifests: Manifest | None) -> list[str]:
+    """Targets and toolchains that came or went, from the manifest before to the one after."""
+    before, after = ({} if one is None else msgspec.structs.asdict(one) for one in manifests)
     return [
         f"manifest: {name.replace('_', ' ')}: {_shown(before.get(name))} -> {_shown(after.get(name))}"
         for name in sorted(before.keys() | after.keys())

@@ -59,12 +59,7 @@ def _collect(run: Run, nodes: Sequence[str], own: Sequence[str], show: Callable[
     takes: list[Collected] = []
     for number in range(1, 1 + (TAKES if options.update else 1)):
         show(f"{begin}, take {number} of {TAKES}" if options.update else begin)
-        try:
-            takes.append(Collection(assignment, Path(folder.name) / str(number)).collect())
-        except CountersUnavailable as problem:  # what a later one cannot have does not cost the earlier ones
-            if not takes:
-                raise
-            return together(takes, f"taken only {number - 1} of {TAKES} times: {problem}")
+        takes.append(Collection(assignment, Path(folder.name) / str(number)).collect())
     return together(takes) if options.update else takes[0]
 
 

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import pytest
 
 from pytest_gpuperf.baselines import layout, manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, unreadable
-from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.evidence import Key, is_below
 from pytest_gpuperf.model.result import Outcome
-from pytest_gpuperf.options import Options
 from pytest_gpuperf.report.remarks import with_flags
 from pytest_gpuperf.results import TestsFound
 from pytest_gpuperf.run import Run
@@ -164,56 +162,36 @@ def note_missing(session: pytest.Session, run: Run, outcome: Outcome) -> None:
 
     An update, and a comparison with a revision that has more tests, only names them.
     """
-    found = run.results.found
-    if not run.options.gates or found is None or session.exitstatus == pytest.ExitCode.INTERRUPTED:
+    found, options = run.results.found, run.options
+    if not options.gates or found is None or session.exitstatus == pytest.ExitCode.INTERRUPTED:
         return
-    red: list[str] = []
-    remarks: list[str] = []
     try:
-        red, remarks = _lines(run, Seen(session, run, found))
+        lines = list(_lines(run, Seen(session, run, found)))
     except (BaselineError, pytest.UsageError) as problem:
-        (red if missing_fails(run.options) else remarks).append(f"missing records cannot be found: {problem}")
-    if run.options.update is not None:
-        red, remarks = [], [*red, *remarks]
-    outcome.missing += tuple(red)
-    outcome.left_out += tuple(remarks)
+        lines = [(f"missing records cannot be found: {problem}", missing_fails(options))]
+    outcome.missing += tuple(line for line, fails in lines if fails and options.update is None)
+    outcome.left_out += tuple(line for line, fails in lines if not fails or options.update is not None)
 
 
-def _lines(run: Run, seen: Seen) -> tuple[list[str], list[str]]:
-    """Lines that fail the run, and remarks.  Raises ``BaselineError``."""
-    options = run.options
-    red: list[str] = []
-    remarks: list[str] = []
+def _lines(run: Run, seen: Seen) -> Iterator[tuple[str, bool]]:
+    """Lines, and whether each fails the run.  Raises ``BaselineError``."""
+    options, revision = run.options, run.revision
     renamed = {work.was for test in run.results.evidence for work in test.workloads}
     by_cause: dict[MissingCause, list[Missing]] = {}
     for one in (one for one in seen.missing() if one.key not in renamed):  # whose new name says so
         by_cause.setdefault(one.cause, []).append(one)
     left_out = {one.key for one in by_cause.pop(MissingCause.LEFT_OUT, ())}
-    if run.revision is not None:
-        gone = by_cause.pop(MissingCause.DELETED, ())
+    if revision is not None and (gone := by_cause.pop(MissingCause.DELETED, [])):
         names = list(dict.fromkeys(one.key.node_id for one in gone))
-        remarks += [f"GONE, only in {run.revision.name}: {first_of(names, NAMED)}"] if names else []
+        yield f"GONE, only in {revision.name}: {first_of(names, NAMED)}", False
     for cause, those in by_cause.items():
-        fails = missing_fails(options, needs_gpu=cause is MissingCause.NEEDED_GPU)
-        (red if fails else remarks).append(_line(cause, those))
+        yield _line(cause, those), missing_fails(options, needs_gpu=cause is MissingCause.NEEDED_GPU)
     if not options.against:
-        empty = () if options.archs else _targets_without_records(run.store)
-        (red if missing_fails(options) else remarks).extend([_targets_line(empty, options)] if empty else [])
-        archs = filter(layout.is_arch, dict.fromkeys(target for _, target in seen.recorded))
-        others = [arch for arch in archs if options.archs and arch not in options.archs]
-        remarks += [f"partial run: --gpuperf-arch leaves out {first_of(others, 9)}, with baselines"] if others else []
-        if options.update is None and run.results.gathered_anything and not run.store.targets():
-            remarks.append(
-                f"there are no baselines in {options.baselines} (rootdir {run.config.rootpath}): if there should be, "
-                "--rootdir or --gpuperf-baselines names their folder"
-            )
+        yield from _target_lines(run)
     if left_out:
         of = numbered(len({key for key, _ in seen.recorded}), "workload")
-        remarks.append(
-            f"partial run: it left out {len(left_out)} of {of} with a baseline (by paths, -k, -m, --lf or a plugin); "
-            "a run of all tests says what is missing"
-        )
-    return red, remarks
+        line = f"it left out {len(left_out)} of {of} with a baseline (by paths, -k, -m, --lf or a plugin)"
+        yield f"partial run: {line}; a run of all tests says what is missing", False
 
 
 def _line(cause: MissingCause, those: Sequence[Missing]) -> str:
@@ -230,21 +208,26 @@ def _line(cause: MissingCause, those: Sequence[Missing]) -> str:
     return f"{workloads} NOT-MEASURED on {targets}: {cause.value}: {named}. To do: {REMEDIES[cause]}"
 
 
-def _targets_without_records(store: BaselineStore) -> tuple[str, ...]:
-    """Those that the manifest names and the folder no longer has.  Raises ``BaselineError``."""
-    found, targets = store.manifest(), store.targets()
-    if found is None and targets:
+def _target_lines(run: Run) -> Iterator[tuple[str, bool]]:
+    """Of targets that this run leaves out, and of those that the manifest names and that have no records."""
+    options, store = run.options, run.store
+    listed, there = store.manifest(), store.targets()
+    if options.archs:
+        others = [arch for arch in store.archs() if arch not in options.archs]
+        if others:
+            yield f"partial run: --gpuperf-arch leaves out {first_of(others, 9)}, with baselines", False
+    elif listed is None and there:
         raise unreadable(store.root / manifest.FILE, "it is missing, and it says which targets are gated")
-    return () if found is None else tuple(one for one in found.targets if one not in targets)
-
-
-def _targets_line(targets: Sequence[str], options: Options) -> str:
-    """Of targets that the manifest names and that have no records: whether they were deleted or are still to come."""
-    names, archs = ", ".join(targets), ",".join(filter(layout.is_arch, targets))
-    flags = [*([f"--gpuperf-arch={archs}"] if archs else []), *options.repeated]
-    record = with_flags("pytest --update-baselines=new", flags)
-    machine = "" if all(map(layout.is_arch, targets)) else ", on a machine with such a GPU"
-    return (
-        f"there are no baselines of {names}, NOT-MEASURED: {options.baselines / manifest.FILE} names them. To do: "
-        f"record them: {record}{machine}; or restore them from git; or drop them: gpuperf baselines rm TARGET"
-    )
+    elif listed is not None and (empty := [one for one in listed.targets if one not in there]):
+        archs = ",".join(filter(layout.is_arch, empty))
+        flags = [*([f"--gpuperf-arch={archs}"] if archs else []), *options.repeated]
+        machine = "" if all(map(layout.is_arch, empty)) else ", on a machine with such a GPU"
+        listing = options.baselines / manifest.FILE
+        named = f"there are no baselines of {', '.join(empty)}, NOT-MEASURED: {listing} names them"
+        record = f"record them: {with_flags('pytest --update-baselines=new', flags)}{machine}"
+        drop = "or restore them from git; or drop them: gpuperf baselines rm TARGET"
+        yield f"{named}. To do: {record}; {drop}", missing_fails(options)
+    if options.update is None and run.results.gathered_anything and not there:
+        where = f"{options.baselines} (rootdir {run.config.rootpath})"
+        remedy = "--rootdir or --gpuperf-baselines names their folder"
+        yield f"there are no baselines in {where}: if there should be, {remedy}", False

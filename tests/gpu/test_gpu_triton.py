@@ -67,13 +67,8 @@ def test_warmup(cuda_kernel, gpu, gpuperf):
 """
 
 
-def need(*modules: str) -> None:
-    for name in modules:
-        if importlib.util.find_spec(name) is None:
-            pytest.skip(f"needs {name}")
-
-
 def test_what_triton_launches_itself_comes_out_the_same(cuda_device: Any, pytester: pytest.Pytester) -> None:
-    need("triton", "torch")
+    if not all(map(importlib.util.find_spec, ("triton", "torch"))):
+        pytest.skip("needs Triton and PyTorch")
     pytester.makepyfile(test_as_triton=AS_TRITON)
     pytester.runpytest_subprocess().assert_outcomes(passed=4)

@@ -13,13 +13,11 @@ from pytest_gpuperf.workload import timed_workload
 
 LOCKED = """
 from pathlib import Path
-from pytest_gpuperf.device.lock import GpuLock
+from pytest_gpuperf.device.lock import hold_gpu
 
 class Locked(SimulatedGpu):
-    gpu_lock = GpuLock("GPU-11", Path(__file__).parent)
-
     def lock(self):
-        return self.gpu_lock.held()
+        return hold_gpu("GPU-11", Path(__file__).parent)
 
 def work("""
 

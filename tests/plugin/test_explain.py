@@ -114,7 +114,7 @@ def test_changed_kernel_that_does_not_fail_is_explained_on_request(explained, co
     plain.stdout.fnmatch_lines(["*::test_copy: rows  WORSE *", "    cause: uncoalesced access (sm_80)*"])
     status, out, _ = command("test_hog.py::test_copy")
     assert status == 0
-    for words in ("test_hog.py::test_copy [rows]", "state: unknown: ", "figures: ", " registers",
+    for words in ("test_hog.py::test_copy [rows]", "figures: ", " registers",
                   "baseline: the machine code differs", "cause: uncoalesced access (sm_80)",
                   "sectors per global request 4 -> 18,"):  # fmt: skip
         assert words in out

@@ -113,21 +113,3 @@ def test_one_bad_kernel_of_many_sizes_is_one_message_and_so_is_one_that_does_not
     assert len(broken.stdout.lines) <= 60
     assert str(broken.stdout).count("CompileError: ") <= 3
     broken.stdout.fnmatch_lines(["*test_work3[[]1024[]] and 11 more like it*", "*12 failed, 84 static only*"])
-
-
-BROKEN = """
-import pytest
-
-@pytest.mark.parametrize("n", range({}))
-def test_broken(cuda_kernel, n):
-    cuda_kernel(f'extern "C" __global__ void k(float* a) {{{{ a[0] = undefined{{n}}; }}}}', "k")
-"""
-
-
-def test_tests_that_failed_on_different_errors_are_all_shown(pytester):
-    pytester.path.joinpath("test_broken.py").write_text(BROKEN.format(14))
-    result = run(pytester, "-n2")
-    assert result.ret == 1
-    named = re.findall(r"^FAILED test_broken\.py::test_broken\[(\d+)\]", str(result.stdout), re.MULTILINE)
-    assert sorted(map(int, named)) == list(range(14))
-    assert len(re.findall("^_+ test_broken", str(result.stdout), re.MULTILINE)) == 14

@@ -67,25 +67,8 @@ def test_data_before_the_first_kernel_leaves_nothing(known: Suite) -> None:
     )
 
 
-def test_time_that_an_unchanged_workload_has_not_got_hides_no_other(recorded: Suite) -> None:
-    h(recorded)
-    recorded.run("--update-baselines=new", "test_h.py")
-    h(recorded, time_between=TIME)
-    result = recorded.run("--gpuperf", "--gpuperf-time=changed", "test_h.py")
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(
-        ["1 workload NOT-MEASURED on *: its test did not reach it: test_h.py::test_h [[]k2[]] *"]
-    )
-
-
 # --- architectures -------------------------------------------------------------------------------
 
-TIMED = """\
-    result = gpuperf(kernel.launch(grid=8, block=256, args=(a, b, size)), bytes=2 * a.nbytes,
-                     check=lambda: gpu.assert_equal(b, a))
-    assert result.time_ns > 0
-"""
-"""The last lines of the test that has several sizes."""
 NARROWED = ('options=["-DSTEPS=100"]', 'options=["-DSTEPS=100"], arch="sm_90"')
 
 

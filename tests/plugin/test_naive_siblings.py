@@ -8,27 +8,18 @@ import shutil
 from pathlib import Path
 
 import pytest
-from suite_under_test import baselines_of
+from suite_under_test import KERNEL, baselines_of
 
 HERE = Path(__file__).parent
 SUITE = HERE.parents[1] / "example_suite"
 
-KERNEL = """
-extern "C" __global__ void work(const float* a, float* b)
-{
-    float x = a[threadIdx.x];
-#pragma unroll
-    for (int k = 0; k < STEPS; ++k) x = x * 1.5f + 0.25f;
-    b[threadIdx.x] = x;
-}
-"""
 CONFTEST = f"""
 import importlib.util, sys
 sys.path[:0] = [{str(HERE)!r}, {str(SUITE)!r}]
 import pairs, pytest, siblings
 from simulated_gpu import SimulatedGpu
 
-def work(a, b):
+def work(a, b, n):
     b[:] = a
 
 @pytest.hookimpl(tryfirst=True)
@@ -53,7 +44,7 @@ def measured(cuda_kernel, gpu, gpuperf, **steps):
     for name, count in steps.items():
         b = gpu.empty_like(a)
         kernel = cuda_kernel("work.cu", "work", options=[f"-DSTEPS={count}"])
-        launch = kernel.launch(grid=1, block=1024, args=(a, b))
+        launch = kernel.launch(grid=1, block=1024, args=(a, b, 1024))
         runs.append(gpuperf(launch, name=name, check=lambda b=b: gpu.assert_equal(b, a)))
     return [run.time_ns for run in runs]
 
@@ -69,24 +60,17 @@ def test_without_a_pair(cuda_kernel, gpu, gpuperf):
 """
 
 
-RECORD = ("--update-baselines",)
 FILES = {"work.cu": KERNEL, "test_suite.py": TEST, "conftest.py": CONFTEST, "pytest.ini": ""}
 
 
-@pytest.fixture(scope="module")
-def baselines(shared_folder):
-    """Recorded once."""
-    return baselines_of(shared_folder / "siblings", FILES, *RECORD)
-
-
 @pytest.fixture
-def siblings(suite, baselines, monkeypatch):
+def siblings(suite, shared_folder, monkeypatch):
     """A suite with pairs and their baselines."""
     monkeypatch.setenv("EXAMPLE_SUITE_NAIVE_SIBLINGS", "")  # so that what a run in this process leaves is gone after it
     monkeypatch.delenv("EXAMPLE_SUITE_NAIVE_SIBLINGS")
     for name, text in FILES.items():
         suite.write(name, text)
-    shutil.copytree(baselines, suite.path / "baselines")
+    shutil.copytree(baselines_of(shared_folder / "siblings", FILES, "--update-baselines"), suite.path / "baselines")
     return suite
 
 

@@ -127,27 +127,15 @@ class TestNear:
 """
 
 
-def test_the_nearest_marker_wins(suite):
+def test_nearest_marker_wins_and_a_bad_one_names_its_test(suite):
     suite.write("test_near.py", NEAREST)
     suite.run("test_near.py").assert_outcomes(passed=2)
-
-
-MARKERS = {
-    "tolerence=0.1": "unknown keyword 'tolerence' (known: tolerance, cache",
-    "tolerance=5": "tolerance=5 is not valid",
-    "0.1": "takes keywords only",
-}
-
-
-def test_bad_marker_names_the_test(suite):
-    before = (suite.path / "test_suite.py").read_text()
-    for marker, words in MARKERS.items():
-        marked = before.replace("def test_other", f"@pytest.mark.gpuperf({marker})\ndef test_other")
-        suite.write("test_suite.py", marked)
-        result = suite.run()
+    for marker, words in (("tolerence=0.1", "unknown keyword 'tolerence' (known: "), ("0.1", "takes keywords only")):
+        suite.write("test_near.py", NEAREST.replace('cache="cold"', marker))
+        result = suite.run("test_near.py")
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         text = result.stderr.str() + result.stdout.str()
-        assert "test_suite.py::test_other: @pytest.mark.gpuperf: " in text
+        assert "test_near.py::TestNear::test_cache: @pytest.mark.gpuperf: " in text
         assert words in text
 
 

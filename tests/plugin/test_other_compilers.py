@@ -293,9 +293,9 @@ def test_cute_and_cutile_are_gated_for_their_targets(suite: Suite) -> None:
     result.stdout.re_match_lines(
         [
             r"adding  WORSE  on sm_80 \(static\)",
-            r" +instructions: fp64 0 -> 1 \(a double literal",
+            r" +instructions: fp64 0 -> 1",
             r"adding  WORSE  on sm_90, sm_100 \(static\)",
-            r" +instructions: fp64 0 -> 1 \(a double literal",
+            r" +instructions: fp64 0 -> 1",
         ]
     )
     result = without_gpu(suite, "--gpuperf", "--gpuperf-arch=sm_75", cutile=CUTILE_OF_ANY)

@@ -90,7 +90,7 @@ def test_slower_cubin_is_paired_and_fails(cubin_suite):
     result.assert_outcomes(failed=1)
     result.stdout.re_match_lines([
         r".*work  SLOWER  on simulated-gpu \(time\)  x1\.\d+ \[1.*\] ", r" .* paired, \d+\+\d+ blocks",
-        r" +also: registers 8 -> 9 .*, instructions 116 ->",
+        r" +also: registers 8 -> 9.*, instructions 116 ->",
         r" +proven to be more than 0.5 % slower, in two processes; the machine code changed; argument 3 was "
         r"int32=1024 and is int64=1024; the baseline ran with its own",
     ])  # fmt: skip
@@ -144,22 +144,6 @@ def test_each_architecture_of_a_kernel_is_on_record_and_the_gpu_launches_its_own
     result = gpu_suite.run("--gpuperf")
     result.assert_outcomes(failed=2)
     result.stdout.re_match_lines([r".*work  WORSE  on sm_80 \(static\)"])
-
-
-def test_architecture_on_record_that_a_file_no_longer_has_is_not_measured(suite, monkeypatch):
-    """What a run gates by default is gated as far as it is there; one that the file never had is not asked for."""
-    (suite.path / "work.fatbin").write_bytes((MADE_BY_NVCC / "work.fatbin").read_bytes())
-    suite.write("test_suite.py", FAT_TEST)
-    suite.run(*RECORD, subprocess=True).stdout.fnmatch_lines(["*= 1 static only in *"])
-    assert sorted(path.name for path in (suite.path / "baselines").glob("sm_*")) == ["sm_80", "sm_90"]
-    monkeypatch.setenv("CI", "true")
-    assert suite.run("--gpuperf").ret == 0
-    make_fat(suite, sm_80=KERNEL)
-    result = suite.run("--gpuperf")
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(
-        ["ERROR: * NOT-MEASURED on sm_90: its test did not reach it: *for this architecture too*"]
-    )
 
 
 REFUSED = {

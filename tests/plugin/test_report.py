@@ -85,19 +85,6 @@ def test_regression_leads_every_report_with_its_words(slower):
     assert figures.blocks > 0
 
 
-def test_run_without_a_gpu_says_that_nothing_was_timed(suite):
-    suite.run("--gpuperf", ALL).assert_outcomes()
-    report, markdown, page = written(suite)
-    assert report.verdicts == {"NEW": 3}
-    words = "timing needs a GPU: 3 workloads were judged by static evidence only"
-    assert any(text.startswith(words) for text in report.warnings)
-    for text in (markdown, page.text):
-        assert words in text
-        assert text.count("NEW") >= 4
-    assert "against baseline" not in page.text
-    assert [tag for tag, _ in page.tags].count("th") == 3
-
-
 def test_github_job_gets_a_summary_behind_those_of_other_steps(recorded, tmp_path, monkeypatch):
     summary = tmp_path / "summary"
     summary.write_text("# another step\n")

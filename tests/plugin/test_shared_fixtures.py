@@ -120,26 +120,6 @@ def test_regression_fails_every_user(users: Suite) -> None:
         assert RED in result.stdout.str()
 
 
-PARAMETERS = """
-import pytest
-
-@pytest.fixture(scope="session", params=[32, 64])
-def kernels(cuda_kernel, request):
-    return cuda_kernel("hog.cu", "hog", options=[f"-DTILE={request.param}"])
-"""
-
-
-def test_each_instance_of_a_fixture_belongs_to_the_tests_with_its_parameter(suite: Suite) -> None:
-    (suite.path / "test_suite.py").unlink()
-    suite.write("hog.cu", HOG)
-    suite.write("conftest.py", PARAMETERS)
-    suite.write("test_users.py", "def test_one(kernels):\n    pass\n")
-    assert suite.run("--update-baselines", "--gpuperf-arch=sm_90").ret == 0
-    assert on_record(suite) == {f"test_users.py::test_one[{tile}]": ["hog"] for tile in (32, 64)}
-    again = suite.run(*STATIC)
-    assert (again.ret, again.parseoutcomes()) == (0, {"passed": 2})
-
-
 def test_paths_are_relative_to_the_file_that_defines_the_fixture(suite: Suite) -> None:
     folder = suite.path / "below"
     folder.mkdir()
@@ -167,13 +147,6 @@ def test_test_that_stops_before_its_launch_is_judged_by_the_fixtures_kernel(user
 def test_kernel_of_a_function_that_a_fixture_returns_is_the_tests(suite: Suite) -> None:
     recorded(suite, "session", "def test_one(kernels):\n    kernels()\n", returned="lambda: cuda_kernel")
     assert on_record(suite) == {"test_users.py::test_one": ["hog"]}
-
-
-def test_fixture_that_needs_a_gpu_stops_its_tests_early(users: Suite) -> None:
-    text = (users.path / "conftest.py").read_text().replace("return cuda", "kernel = cuda")
-    users.write("conftest.py", f"{text}    kernel.launch(1, 32, (None, None))()\n    return kernel\n")
-    result = users.run(*STATIC)
-    result.stdout.fnmatch_lines(["*3 static only*"])
 
 
 def test_revision_has_its_fixtures_kernels_too(users: Suite) -> None:

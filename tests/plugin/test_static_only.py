@@ -52,28 +52,6 @@ def test_kernel_that_a_fixture_compiled_is_judged_before_the_test_ends(suite):
     assert "other  WORSE" in result.stdout.str()
 
 
-TIMED_FIXTURE = """
-import pytest
-
-@pytest.fixture
-def time_ns(cuda_kernel, gpu, gpuperf):
-    a, b = gpu.random(512, seed=1), gpu.empty(512)
-    kernel = cuda_kernel("work.cu", "work", options=["-DSTEPS=10"])
-    return gpuperf(kernel.launch(grid=2, block=256, args=(a, b, 512))).time_ns
-
-def test_time(time_ns):
-    assert time_ns > 0
-"""
-
-
-def test_fixture_that_reads_a_time_in_a_plain_run_skips_its_test(gpu_suite):
-    gpu_suite.write("test_data.py", TIMED_FIXTURE)
-    result = gpu_suite.run("-rs", "test_data.py")
-    result.assert_outcomes(skipped=1)
-    result.stdout.fnmatch_lines(["SKIPPED*checked only: work was not timed: run pytest --gpuperf"])
-    gpu_suite.run("--gpuperf", "test_data.py").assert_outcomes(passed=1)
-
-
 CALLABLE = """
 def test_call(gpu, gpuperf):
     a = gpu.random(512, seed=1)

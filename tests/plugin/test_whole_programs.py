@@ -80,11 +80,3 @@ def test_nvcc_is_recorded_under_its_name_and_judged(whole: Suite, stand_in: Stan
     result = whole.run("--gpuperf", ARCH)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*scale*WORSE*"])
-
-
-def test_same_kernel_by_either_compiler_is_two(whole: Suite, stand_in: StandInNvcc) -> None:
-    whole.write("whole.cu", KERNEL)
-    whole.write("test_whole.py", BY_NVRTC + BY_NVCC.partition("):\n")[2])
-    result = whole.run("--gpuperf", ARCH)
-    result.assert_outcomes(passed=1)
-    result.stdout.re_match_lines([r"  scale +\d.* NEW", r"  scale \[compiler=nvcc\] .* NEW"])

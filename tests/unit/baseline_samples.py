@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from pytest_gpuperf.baselines.store import Update
+from pytest_gpuperf.baselines.store import Baselines, Update
 from pytest_gpuperf.model.evidence import Key, Occupancy, StaticProfile, StaticRecord
 from pytest_gpuperf.model.time_record import HostTime, Identity, Round, Session, TimeRecord
 
@@ -88,3 +88,9 @@ def static_update(record: StaticRecord | None = None, key: Key | None = None, to
 
 def time_update(session: Session, record: TimeRecord | None = None, key: Key | None = None) -> Update:
     return Update(time={(H200, key or make_key()): record or make_time(session)}, cubins=[CUBIN])
+
+
+def keys_of(baselines: Baselines, target: str) -> tuple[Key, ...]:
+    """Every workload with a baseline for a target, sorted."""
+    modules = [module for one, module in baselines.places() if one == target]
+    return tuple(sorted({key for module in modules for key, _ in baselines.load(target, module)}))

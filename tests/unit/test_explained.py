@@ -7,9 +7,8 @@ from pathlib import Path
 from record_samples import static_of, time_of
 
 from pytest_gpuperf.advise.comparison import Side
-from pytest_gpuperf.advise.limiting_resource import State
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.cli.explain_command import explain_all, explained
+from pytest_gpuperf.cli.explain_command import _figures, explain_all
 from pytest_gpuperf.explain import known_launch, side_of
 from pytest_gpuperf.model.evidence import Key, Parameter
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
@@ -18,7 +17,6 @@ from pytest_gpuperf.model.verdict import Advice, Judgement, Verdict
 from pytest_gpuperf.report.message import WIDTH
 
 KEY = Key(module="suite/test_a.py", test="test_a", workload="copy")
-TIMED = Side(arch="sm_90", time_ns=1e6, bytes=3_600_000_000)
 ARGUMENTS = ("float32[1024,32] align=16", "int32=-7", "null", "bool=True", "float32=1.5", "address align=4",
              "Pair=0x0102030405060708", "uint64=9", "float32[4]")  # fmt: skip
 
@@ -54,17 +52,9 @@ def joined(lines: list[str]) -> str:
     return " ".join(" ".join(lines).split())
 
 
-def test_state_roofline_and_figures_or_what_is_missing() -> None:
-    bound = State("memory", "90% of the measured copy bandwidth", 0.9)
-    latency = State("latency", "SM 20% and memory 31% of what they could do", missing="counters would tell")
-    for side, state, words in (
-        (TIMED, bound, "suite/test_a.py::test_a [copy] state: memory bound: 90% of the measured copy bandwidth "
-         "roofline: 90% figures: time 1 ms, 3.6 TB/s"),
-        (TIMED, latency, "they could do (counters would tell) roofline: unknown: it takes a time on a GPU"),
-        (Side(arch="sm_90"), None, "state: unknown: without counters (--gpuperf-ncu=full) it takes a time on a GPU"),
-        (Side(arch="sm_90"), None, "figures: none"),
-    ):  # fmt: skip
-        assert words in joined(explained(KEY, side, state))
+def test_figures_are_those_that_are_known() -> None:
+    assert _figures(Side(arch="sm_90", time_ns=1e6, bytes=3_600_000_000)) == ["time 1 ms", "3.6 TB/s"]
+    assert _figures(Side(arch="sm_90")) == ["none"]
 
 
 def test_causes_and_verdicts_that_tell_something_are_told(tmp_path: Path) -> None:

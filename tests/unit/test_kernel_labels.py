@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pytest_gpuperf.model.evidence import StaticProfile, StaticRecord
 from pytest_gpuperf.test_record import CompiledKernel, TestRecord, labelled
 
@@ -19,24 +21,18 @@ def names(*kernels: CompiledKernel, taken: tuple[str, ...] = ()) -> list[str]:
     return [name for name, _ in labelled(kernels, kernels, taken)]
 
 
-def test_a_kernel_by_itself_has_its_name() -> None:
-    assert names(compiled("a", "-DTILE=32")) == ["work"]
-
-
-def test_kernels_of_several_names_keep_them() -> None:
-    assert names(compiled("a"), compiled("b", name="other")) == ["work", "other"]
-
-
-def test_options_that_only_one_has_tell_it_apart() -> None:
-    assert names(compiled("a", "-I.", "-DTILE=32"), compiled("b", "-I.", "-DTILE=64")) == [
-        "work [-DTILE=32]", "work [-DTILE=64]",
-    ]  # fmt: skip
-
-
-def test_the_one_without_options_of_its_own_keeps_the_name() -> None:
-    assert names(compiled("a"), compiled("b", "--use_fast_math", "-lineinfo")) == [
-        "work", "work [--use_fast_math -lineinfo]",
-    ]  # fmt: skip
+@pytest.mark.parametrize(("kernels", "called"), [
+    ([compiled("a", "-DTILE=32")], ["work"]),
+    ([compiled("a"), compiled("b", name="other")], ["work", "other"]),
+    ([compiled("a", "-I.", "-DTILE=32"), compiled("b", "-I.", "-DTILE=64")],
+     ["work [-DTILE=32]", "work [-DTILE=64]"]),
+    ([compiled("a"), compiled("b", "-use_fast_math", "-lineinfo")], ["work", "work [-use_fast_math -lineinfo]"]),
+    ([compiled("a"), compiled("b", file="tiled.cu")], ["work [work.cu]", "work [tiled.cu]"]),
+    ([compiled("a", "-DX"), compiled("a", "-DX")], ["work"]),
+    ([compiled("a", source="s"), compiled("b", source="s")], ["work"]),  # a source may compile to several
+])  # fmt: skip
+def test_kernels_have_names_that_tell_them_apart(kernels: list[CompiledKernel], called: list[str]) -> None:
+    assert names(*kernels) == called
 
 
 def test_what_it_lacks_tells_a_kernel_apart_whose_name_is_taken() -> None:
@@ -45,17 +41,8 @@ def test_what_it_lacks_tells_a_kernel_apart_whose_name_is_taken() -> None:
     assert name == "work [kernel]"
 
 
-def test_files_tell_kernels_apart() -> None:
-    assert names(compiled("a"), compiled("b", file="tiled.cu")) == ["work [work.cu]", "work [tiled.cu]"]
-
-
 def test_a_kernel_beside_a_callable_of_its_name_says_so() -> None:
     assert names(compiled("a"), taken=("work",)) == ["work [kernel]"]
-
-
-def test_the_same_kernel_compiled_again_is_told_once() -> None:
-    assert names(compiled("a", "-DX"), compiled("a", "-DX")) == ["work"]
-    assert names(compiled("a", source="s"), compiled("b", source="s")) == ["work"]  # a source may compile to several
 
 
 def test_kernels_that_nothing_tells_apart_are_numbered() -> None:

@@ -40,13 +40,7 @@ def read_cupy(kernel: Any, name: str | None = None) -> CupyCode:
     state = _state(kernel, name)
     called, cooperative = state["name"], bool(state["enable_cooperative_groups"])
     if state["code"] is None:
-        path = str(state["file_path"])
-        if Path(path).suffix == ".ptx":
-            raise UnsupportedKernel(
-                f"{called}: CuPy has the PTX {path} of it, which the driver assembles: assemble it for each "
-                "architecture (ptxas -arch=sm_90), and take the cubins with from_cubin"
-            )
-        return CupyCode(called, path=path, cooperative=cooperative)
+        return CupyCode(called, path=str(state["file_path"]), cooperative=cooperative)
     expressions = tuple(state["name_expressions"] or ())
     expression = next((one for one in expressions if named_alike(one, [called])), None)
     if expression is None and expressions and called.startswith("_Z"):  # a function of a module has its symbol alone

@@ -211,10 +211,6 @@ def _extreme(step: Step, numbers: Values, predicates: Values) -> Values:
     return (combine(lambda a, b, least: (min if least else max)((a, b), key=read), *numbers[:2], predicates[0]),)
 
 
-def _absolute(_step: Step, numbers: Values, _predicates: Values) -> Values:
-    return (combine(lambda bits: abs(signed(bits)) & WORD, numbers[0]),)
-
-
 def _halves(step: Step, _numbers: Values, _predicates: Values) -> Values:
     """HFMA2 R, -RZ, RZ, high, low: a constant, moved by the half-precision unit."""
     try:
@@ -234,7 +230,6 @@ RULES: dict[str, tuple[Rule, int]] = {
     "CS2R": (_move, 1), "CS2UR": (_move, 1), "LDC": (_move, 1), "LDCU": (_move, 1), "IADD3": (_add, 2),
     "IADD": (_add, 2), "VIADD": (_add, 2), "IMAD": (_multiply_add, 3), "LEA": (_scaled_add, 3), "SHF": (_shift, 3),
     "LOP3": (_logic, 4), "ISETP": (_compare, 2), "PLOP3": (_predicates, 1), "SEL": (_select, 2),
-    "IMNMX": (_extreme, 2), "VIMNMX": (_extreme, 2), "IABS": (_absolute, 1),
-    "HFMA2": (_halves, 4), "SYNCS": (_granted, 0),
+    "IMNMX": (_extreme, 2), "VIMNMX": (_extreme, 2), "HFMA2": (_halves, 4), "SYNCS": (_granted, 0),
 }  # fmt: skip
 """By the opcode's first word, without the U of the uniform form: the rule, and how many numbers it takes at least."""

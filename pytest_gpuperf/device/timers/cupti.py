@@ -17,7 +17,7 @@ import itertools
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytest_gpuperf.device.device_errors import TimerError
 from pytest_gpuperf.device.interface import Slot
@@ -58,22 +58,8 @@ def open_cupti(stream: CudaStream) -> CuptiTimer:
         ) from error
 
 
-class Sample(NamedTuple):
-    """The GPU work of one sample."""
-
-    number: int
-    work: list[Activity]
-    """Without the reset and the flush of the L2 before it."""
-
-    def duration_ns(self) -> float:
-        """The sum of its kernels, copies and memsets.  Raises ``TimerError`` if one has no valid time."""
-        for one in self.work:
-            if one.end_ns <= one.start_ns:
-                raise TimerError(
-                    f"CUPTI gave no valid time for {one.name!r} (start {one.start_ns}, end {one.end_ns}); measure "
-                    "again; if it stays so, use --gpuperf-timer=graph"
-                )
-        return float(sum(one.end_ns - one.start_ns for one in self.work))
+Sample = list[Activity]
+"""The GPU work of one sample, without the reset and the flush of the L2 before it."""
 
 
 class CuptiTimer:
@@ -106,18 +92,20 @@ class CuptiTimer:
             with self._tracing():
                 by_slot = [self._enqueue(slot, cold=cache == "cold") for slot in slots]
                 self._stream.synchronize()
-                samples = list(itertools.chain.from_iterable(by_slot))
-                self._collect(samples)
+                samples = self._collect(itertools.chain.from_iterable(by_slot))
         except self._cupti.cuptiError as error:
             raise TimerError(f"CUPTI failed while measuring ({error}); {_RELEASE}") from error
-        counted = [of_slot[slot.dropped :] for slot, of_slot in zip(slots, by_slot, strict=True)]
+        counted = [
+            [samples[number] for number in numbers[slot.dropped :]]
+            for slot, numbers in zip(slots, by_slot, strict=True)
+        ]
         self.kernel_breakdown = tuple(map(_breakdown, counted))
-        return [[sample.duration_ns() for sample in of_slot] for of_slot in counted]
+        return [list(map(_duration_ns, of_slot)) for of_slot in counted]
 
-    def _enqueue(self, slot: Slot, *, cold: bool) -> list[Sample]:
-        """Enqueue the samples, those to be dropped first."""
-        samples = []
-        for number in itertools.islice(self._numbers, slot.dropped + slot.samples):
+    def _enqueue(self, slot: Slot, *, cold: bool) -> list[int]:
+        """Enqueue the samples, those to be dropped first; their numbers."""
+        numbers = list(itertools.islice(self._numbers, slot.dropped + slot.samples))
+        for number in numbers:
             if cold or slot.reset is not None:
                 with self._tagged(2 * number):
                     if slot.reset is not None:
@@ -126,8 +114,7 @@ class CuptiTimer:
                         self._stream.flush_l2()
             with self._tagged(2 * number + 1):
                 slot.run()
-            samples.append(Sample(number, []))
-        return samples
+        return numbers
 
     @contextlib.contextmanager
     def _tagged(self, tag: int) -> Iterator[None]:
@@ -148,12 +135,13 @@ class CuptiTimer:
                 enabled.callback(self._cupti.activity_disable, kind)
             yield
 
-    def _collect(self, samples: Sequence[Sample]) -> None:
-        """Give the samples their work.  Raises ``TimerError`` if records were dropped or a sample has none."""
+    def _collect(self, numbers: Iterable[int]) -> dict[int, Sample]:
+        """The samples of these numbers.  Raises ``TimerError`` if records were dropped or a sample has none."""
+        samples: dict[int, Sample] = {number: [] for number in numbers}
         for forced in (0, 1):
             self._records.flush(forced)
             _sort_out(self._records.activities, self._records.tags, samples)
-            missing = sum(not sample.work for sample in samples)
+            missing = sum(not work for work in samples.values())
             if not missing:
                 break
         dropped = ctypes.c_size_t(0)
@@ -165,30 +153,40 @@ class CuptiTimer:
                 f"CUPTI recorded no GPU work for {missing} of {len(samples)} samples; have the workload launch "
                 f"something, or {_RELEASE}"
             )
+        return samples
 
 
-def _sort_out(activities: Iterable[Activity], tags: Mapping[int, int], samples: Sequence[Sample]) -> None:
-    """Give each piece of work to its sample, which forgets what it had.
+def _sort_out(activities: Iterable[Activity], tags: Mapping[int, int], samples: Mapping[int, Sample]) -> None:
+    """Give each piece of work to its sample, which forgets what it had; ``tags`` are by the calls' correlation ids.
 
-    ``tags`` has the tag of each call by its correlation id.  A call without one was made by another thread, as
-    PyTorch's backward pass is: tags are of the thread that pushed them.  Calls are numbered in their order over all
-    threads, so it belongs to the sample whose tagged call came before it, or before any to the first one.
+    A call without a tag was made by another thread, as PyTorch's backward pass is.  Calls are numbered in their order
+    over all threads, so it belongs to the sample whose tagged call came before it, or before any to the first one.
     """
-    by_number = {sample.number: sample for sample in samples}
-    for sample in samples:
-        sample.work.clear()
-    calls = sorted(call for call, tag in tags.items() if tag >> 1 in by_number)
+    for work in samples.values():
+        work.clear()
+    calls = sorted(call for call, tag in tags.items() if tag >> 1 in samples)
     for activity in activities:
         tag = tags.get(activity.correlation, 0)
         if not tag and calls:
             tag = tags[calls[max(bisect.bisect(calls, activity.correlation) - 1, 0)]] | 1
-        if tag & 1 and tag >> 1 in by_number:
-            by_number[tag >> 1].work.append(activity)
+        if tag & 1 and tag >> 1 in samples:
+            samples[tag >> 1].append(activity)
+
+
+def _duration_ns(sample: Sample) -> float:
+    """The sum of its kernels, copies and memsets.  Raises ``TimerError`` if one has no valid time."""
+    for one in sample:
+        if one.end_ns <= one.start_ns:
+            raise TimerError(
+                f"CUPTI gave no valid time for {one.name!r} (start {one.start_ns}, end {one.end_ns}); measure again; "
+                "if it stays so, use --gpuperf-timer=graph"
+            )
+    return float(sum(one.end_ns - one.start_ns for one in sample))
 
 
 def _breakdown(samples: Sequence[Sample]) -> dict[str, float]:
     """Mean nanoseconds per sample of each kernel."""
     sums = Counter[str]()
-    for one in itertools.chain.from_iterable(sample.work for sample in samples):
+    for one in itertools.chain.from_iterable(samples):
         sums[one.name] += one.end_ns - one.start_ns
     return {name: total / len(samples) for name, total in sums.items()}

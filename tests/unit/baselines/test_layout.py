@@ -13,7 +13,6 @@ from pytest_gpuperf.baselines.layout import (
     arch_order,
     cubin_named,
     cubin_path,
-    evidence_path,
     is_arch,
     is_device,
     place_of,
@@ -32,7 +31,6 @@ ODD_TARGETS = ("", "..", "cubins", "SM_90", "sm_9", "sm_90x", "sm_90/..", "a/b",
 def test_records_and_cubins_have_their_places(tmp_path: Path) -> None:
     assert record_file("sm_90", "MAX/test_x.v2.py") == "sm_90/MAX/test_x.v2.jsonl"
     assert place_of("sm_90/MAX/test_x.v2.jsonl") == ("sm_90", "MAX/test_x.v2.py")
-    assert evidence_path(tmp_path, "sm_90", "a/test_x.py") == tmp_path / "sm_90/a/test_x.jsonl"
     cubin = cubin_path(tmp_path, "3f" * 32)
     assert cubin == tmp_path / "cubins" / f"{'3f' * 32}.cubin.z"
     odd = ("other/" + cubin.name, f"cubins/{'3f' * 32}", "cubins/3f.cubin.z", "cubins/README.md")

@@ -7,12 +7,15 @@ import lzma
 import os
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
+import filelock
 import pytest
 from baseline_samples import (
     CUBIN,
     H200,
     NVRTC,
+    keys_of,
     make_key,
     make_session,
     make_static,
@@ -22,7 +25,7 @@ from baseline_samples import (
 )
 
 from pytest_gpuperf.baselines import cubin_store, manifest
-from pytest_gpuperf.baselines.baseline_errors import BaselineError, CubinError, MissingCubinError
+from pytest_gpuperf.baselines.baseline_errors import BaselineError, CubinError
 from pytest_gpuperf.baselines.cubin_store import MAX_CUBIN_BYTES, compressed, stored_cubins
 from pytest_gpuperf.baselines.store import Baselines, BaselineStore, Update
 
@@ -49,13 +52,15 @@ def contents(root: Path) -> dict[str, bytes]:
 def test_a_missing_folder_is_a_store_without_baselines(store: BaselineStore) -> None:
     assert store.static("sm_90", make_key(), NVRTC) is None
     assert (store.time(H200, make_key()), store.manifest()) == (None, None)
-    assert store.targets() == store.keys("sm_90") == store.compilers("sm_90", make_key()) == store.archs_asked() == ()
+    assert (
+        store.targets() == keys_of(store, "sm_90") == store.compilers("sm_90", make_key()) == store.archs_asked() == ()
+    )
 
 
 def test_what_is_recorded_comes_back_as_it_was(store: BaselineStore, root: Path) -> None:
     assert root / FILE in store.write(static_update())
     assert BaselineStore(root).static("sm_90", make_key(), NVRTC) == make_static()
-    assert (store.archs(), store.keys("sm_90")) == (("sm_90",), (make_key(),))
+    assert (store.archs(), keys_of(store, "sm_90")) == (("sm_90",), (make_key(),))
     session = make_session()
     store.write(time_update(session))
     assert sorted(contents(root)) == [
@@ -73,7 +78,7 @@ def test_any_mapping_of_paths_to_bytes_is_read_alike(store: BaselineStore, root:
     store.write(time_update(make_session()))
     copy = Baselines({**contents(root), "sm_90/a//b.jsonl": b"", "README.md": b""}, "HEAD:baselines")
     assert copy.targets() == store.targets() == ("sm_90", H200)
-    assert copy.keys(H200) == store.keys(H200) == (make_key(),)
+    assert keys_of(copy, H200) == keys_of(store, H200) == (make_key(),)
     time = store.time(H200, make_key())
     assert copy.time(H200, make_key()) == time
     static = {("sm_90", NVRTC): make_static()}
@@ -83,7 +88,7 @@ def test_any_mapping_of_paths_to_bytes_is_read_alike(store: BaselineStore, root:
         assert copy.profiles("sm_90", module, NVRTC) == {profile.code_hash: profile}
     assert copy.profiles("sm_90", module, "nvrtc 12.9.1") == {}
     with pytest.raises(BaselineError, match=f"^HEAD:baselines/{FILE}: this baseline cannot be read"):
-        Baselines({FILE: b"{"}, "HEAD:baselines").keys("sm_90")
+        keys_of(Baselines({FILE: b"{"}, "HEAD:baselines"), "sm_90")
 
 
 def test_another_toolchain_is_told_from_no_baseline(store: BaselineStore) -> None:
@@ -152,7 +157,7 @@ def test_stray_files_are_no_baselines(store: BaselineStore, root: Path) -> None:
         (root / name).write_text("hello")
     store.forget()
     assert store.targets() == ("sm_90", "sm_100f", "sm_120", H200), "architectures by number, then GPU models"
-    assert (store.keys("sm_90"), H200 in store.targets()) == ((make_key(),), True)
+    assert (keys_of(store, "sm_90"), H200 in store.targets()) == ((make_key(),), True)
     found = store.manifest()
     assert found is not None
     assert found.architectures == ("sm_90", "sm_100f", "sm_120")
@@ -181,9 +186,12 @@ def test_altered_machine_code_is_refused_and_replaced_by_an_update(
     assert store.cubin(SHA) == CUBIN
 
 
-def test_machine_code_that_is_not_there_is_named_with_the_remedy(store: BaselineStore) -> None:
-    with pytest.raises(MissingCubinError, match=rf"{SHA}.cubin.z: .* is missing.*--update-baselines"):
+def test_machine_code_of_any_size_is_found_and_what_is_not_there_is_named_with_the_remedy(store: BaselineStore) -> None:
+    with pytest.raises(CubinError, match=rf"{SHA}.cubin.z: .* is missing.*--update-baselines"):
         store.cubin(SHA)
+    for content in (b"x", bytes(MAX_CUBIN_BYTES)):
+        store.write(Update(cubins=[content]))
+        assert store.cubin(hashlib.sha256(content).hexdigest()) == content
     for name in ("", "../../../etc/passwd", SHA.upper(), SHA[:-1], SHA + "\n"):
         with pytest.raises(CubinError, match="is no SHA-256"):
             store.cubin(name)
@@ -297,3 +305,24 @@ def test_one_that_cannot_be_understood_is_refused_and_not_overwritten(listed: Pa
     assert problem in str(raised.value)
     assert (listed / manifest.FILE).read_text() == content
     assert BaselineStore(listed).archs_asked() == ("sm_90",)
+
+
+def test_what_cannot_be_written_is_named(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk, a file in the place of a folder, and a lock that cannot be taken."""
+    BaselineStore(root).write(static_update())
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", Mock(side_effect=OSError(28, "No space left on device")))
+        with pytest.raises(BaselineError, match=r"could not be written: No space left on device\. No file is half"):
+            BaselineStore(root).write(static_update(make_static(40)))
+    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
+    for place in ("a", "b/.work", "c/sm_90"):
+        path = tmp_path / place
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"mine")
+        with pytest.raises(BaselineError):
+            BaselineStore(tmp_path / place[0]).write(static_update())
+        assert path.read_bytes() == b"mine"
+    monkeypatch.setattr(filelock.FileLock, "acquire", Mock(side_effect=PermissionError(13, "Permission denied")))
+    with pytest.raises(BaselineError, match="could not be written: Permission denied"):
+        BaselineStore(root).write(static_update())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from baseline_samples import CUBIN, H200, NVRTC, make_session, make_static, make_time
+from baseline_samples import CUBIN, H200, NVRTC, keys_of, make_session, make_static, make_time
 
 from pytest_gpuperf.baselines.cubin_store import stored_cubins
 from pytest_gpuperf.baselines.store import BaselineStore, Update
@@ -43,7 +43,7 @@ def say(store: BaselineStore, capsys: pytest.CaptureFixture[str]):
 
 
 def names(store: BaselineStore, target: str = "sm_90") -> list[str]:
-    return sorted(f"{one.module.removeprefix('suite/')}::{one.test} {one.workload}" for one in store.keys(target))
+    return sorted(f"{one.module.removeprefix('suite/')}::{one.test} {one.workload}" for one in keys_of(store, target))
 
 
 def test_records_are_listed_by_what_they_are_of(say) -> None:
@@ -73,7 +73,7 @@ def test_records_follow_a_renaming(store: BaselineStore, say, old: str, new: str
     assert all(old in line.partition(" -> ")[0] and new in line.partition(" -> ")[2] for line in moved)
     for target, those in before.items():
         assert names(store, target) == sorted(one.replace(gone, come, 1) for one in those) != those
-    assert all(store.time(H200, one) for one in store.keys(H200))
+    assert all(store.time(H200, one) for one in keys_of(store, H200))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_records_go_with_their_machine_code(store: BaselineStore, say, name: str
     gone = say("rm", name).splitlines()[:-1]
     assert all(line.startswith("removed  ") and line.endswith("]") for line in gone)
     assert len(gone) == len(set(gone)) > 0
-    assert {target: len(store.keys(target)) for target in store.targets()} == left
+    assert {target: len(keys_of(store, target)) for target in store.targets()} == left
     found = store.manifest()
     assert found is not None
     assert name not in (*found.targets, *found.toolchains)

@@ -11,8 +11,17 @@ from pytest_gpuperf.compile.includes import Headers, headers_of, scan
 from pytest_gpuperf.compile.toolkit import toolkit_folders
 
 
-def names(found: Headers) -> set[str]:
-    return {name for name, _, _ in found.found}
+def written(folder: Path, **files: str) -> Path:
+    """A folder with these headers: ``inner__one="..."`` is ``inner/one.h``."""
+    for name, text in files.items():
+        path = folder / f"{name.replace('__', '/')}.h"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def paths(found: Headers) -> set[Path]:
+    return {path for _, _, path in found.found}
 
 
 @pytest.mark.parametrize(
@@ -25,7 +34,6 @@ def names(found: Headers) -> set[str]:
         "#ifdef X\n# import <one.h>\n#endif",
         "#define MY_HAS_INCLUDE(X) __has_include(X)\n#if MY_HAS_INCLUDE(<one.h>)",
         'const char* s = R"x(/* )" )x";\n#include "one.h"\n/* */',
-        '// do not /* comment out\n#include "one.h"\n/* */',
         '/* not closed\n#include "one.h"',
     ],
 )
@@ -33,91 +41,46 @@ def test_every_spelling_of_an_include_is_seen(line: str) -> None:
     assert [name for name, _ in scan(line.encode()).names] == ["one.h"]
 
 
+def test_headers_of_headers_are_found_in_the_first_folder_that_has_them(tmp_path: Path) -> None:
+    three = written(tmp_path / "a", one='#include "inner/two.h"', inner__two='#include "three.h"\n#include "one.h"',
+                    inner__three="")  # fmt: skip
+    found = headers_of(b'#include "one.h"\n', [three, written(tmp_path / "b", one="other")], before=["more.h"])
+    assert {name for name, _, _ in found.found} == {"one.h", "inner/two.h", "three.h"}
+    assert paths(found) == {three / "one.h", three / "inner/two.h", three / "inner/three.h"}
+    assert found.complete
+    by_option = headers_of(b"", [three], before=["one.h"])
+    assert paths(by_option) == paths(found)
+    absolute = headers_of(f'#include "{three}/one.h"'.encode(), [tmp_path / "none"])
+    assert three / "one.h" in paths(absolute)
+
+
 @pytest.mark.skipif(not toolkit_folders(), reason="no CUDA headers here: neither a toolkit nor nvidia-cuda-runtime")
-def test_headers_of_the_toolkit_leave_it_complete() -> None:
-    found = headers_of(b"#include <cooperative_groups.h>", toolkit_folders())
+def test_headers_of_the_toolkit_leave_it_complete_and_are_told_from_the_users(tmp_path: Path) -> None:
+    folders = [written(tmp_path, mine=""), *toolkit_folders()]
+    found = headers_of(b"#include <cooperative_groups.h>\n#include <mine.h>", folders)
     assert found.complete
     assert len(found.found) > 100
-
-
-def test_headers_of_headers_are_found(tmp_path: Path) -> None:
-    (tmp_path / "inner").mkdir()
-    (tmp_path / "one.h").write_text('#include "inner/two.h"\n')
-    (tmp_path / "inner" / "two.h").write_text('#include "three.h"\n#include "one.h"\n')
-    (tmp_path / "inner" / "three.h").write_text("")
-    found = headers_of(b'#include "one.h"\n', [tmp_path])
-    assert names(found) == {"one.h", "inner/two.h", "three.h"}
-    assert found.complete
-
-
-def test_the_first_folder_wins(tmp_path: Path) -> None:
-    for folder in ("first", "second"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "one.h").write_text(folder)
-    found = headers_of(b"#include <one.h>", [tmp_path / "first", tmp_path / "second"])
-    assert [path for _, _, path in found.found] == [tmp_path / "first" / "one.h"]
+    assert [name for name, _ in found.outside(toolkit_folders())] == ["mine.h"]
 
 
 def test_a_changed_header_changes_the_answer_even_at_the_same_size(tmp_path: Path) -> None:
-    header = tmp_path / "one.h"
-    header.write_text("#define A 1")
-    before = headers_of(b"#include <one.h>", [tmp_path])
-    header.write_text("#define A 2")
-    when = header.stat().st_mtime - 3600
-    os.utime(header, (when, when))
+    before = headers_of(b"#include <one.h>", [written(tmp_path, one="#define A 1")])
+    written(tmp_path, one="#define A 2")
+    when = (tmp_path / "one.h").stat().st_mtime - 3600
+    os.utime(tmp_path / "one.h", (when, when))
     assert headers_of(b"#include <one.h>", [tmp_path]) != before
 
 
-def test_an_absolute_header_is_found(tmp_path: Path) -> None:
-    (tmp_path / "one.h").write_text("")
-    assert len(headers_of(f'#include "{tmp_path}/one.h"'.encode(), [tmp_path / "none"]).found) == 1
-
-
-def test_a_header_included_by_an_option_counts(tmp_path: Path) -> None:
-    (tmp_path / "one.h").write_text("")
-    assert names(headers_of(b"", [tmp_path], before=["one.h"])) == {"one.h"}
-
-
-def test_headers_of_the_toolkit_are_told_from_the_users(tmp_path: Path) -> None:
-    for folder in ("mine", "toolkit"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / f"{folder}.h").write_text("")
-    found = headers_of(b"#include <mine.h>\n#include <toolkit.h>", [tmp_path / "mine", tmp_path / "toolkit"])
-    assert [name for name, _ in found.outside([tmp_path / "toolkit"])] == ["mine.h"]
-
-
-def linked_project(folder: Path) -> Path:
-    """A project with ``ops`` linked to ``../shared/ops``, where a header includes one of ``shared``."""
-    (folder / "shared" / "ops").mkdir(parents=True)
-    (folder / "shared" / "ops" / "size.h").write_text('#include "../common.h"\n')
-    (folder / "shared" / "common.h").write_text('#define N 1\n#include "ops/size.h"\n')
-    (folder / "project").mkdir()
-    (folder / "project" / "ops").symlink_to("../shared/ops")
-    return folder / "project"
-
-
 def test_two_dots_behind_a_linked_folder_lead_to_the_parent_of_what_is_linked(tmp_path: Path) -> None:
-    project = linked_project(tmp_path)
+    """A header of the same name beside the link is not taken."""
+    shared = written(tmp_path / "shared", ops__size='#include "../common.h"', common='#include "ops/size.h"')
+    project = written(tmp_path / "project", common="")
+    (project / "ops").symlink_to("../shared/ops")
     found = headers_of(b'#include "ops/size.h"', [project])
-    assert {path for _, _, path in found.found} == {
-        project / "ops" / "size.h", tmp_path / "shared" / "common.h", tmp_path / "shared" / "ops" / "size.h"
-    }  # fmt: skip
-    (tmp_path / "shared" / "common.h").write_text("#define N 2\n")
-    assert headers_of(b'#include "ops/size.h"', [project]) != found
-
-
-def test_a_header_of_the_same_name_beside_the_link_is_not_taken(tmp_path: Path) -> None:
-    project = linked_project(tmp_path)
-    (project / "common.h").write_text("")
-    paths = {path for _, _, path in headers_of(b'#include "ops/size.h"', [project]).found}
-    assert project / "common.h" not in paths
-    assert tmp_path / "shared" / "common.h" in paths
+    assert paths(found) == {project / "ops/size.h", shared / "common.h", shared / "ops/size.h"}
 
 
 def test_a_relative_folder_is_that_of_the_current_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for folder in ("own", "more"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / f"{folder}.h").write_text("")
+    written(tmp_path, more__more="")
     monkeypatch.chdir(tmp_path)
-    found = headers_of(b'#include "own.h"\n#include "more.h"', [tmp_path / "own", Path("more")])
-    assert [path for _, _, path in found.found] == [tmp_path / "more/more.h", tmp_path / "own/own.h"]
+    assert paths(headers_of(b'#include "more.h"', [Path("more")])) == {tmp_path / "more/more.h"}

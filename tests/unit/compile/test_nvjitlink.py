@@ -39,15 +39,13 @@ def profile(arch: str, *options: str) -> StaticProfile:
     return ready_made(made.cubin, "busy", place="busy", log=made.log).profile
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_120"])
-def test_ptx_is_assembled_for_each_architecture_with_its_spills_and_shared_memory(arch: str) -> None:
-    free, limited = profile(arch), profile(arch, "-maxrregcount=32")
+def test_ptx_is_assembled_with_its_spills_and_shared_memory() -> None:
+    free, limited = profile("sm_120"), profile("sm_120", "-maxrregcount=32")
     assert (free.shared_bytes, free.barriers, free.spill_bytes) == (256, 1, 0)
     assert free.registers > 40
     assert limited.registers <= 32
     assert limited.shared_bytes == 256
-    assert limited.spill_store_bytes is not None
-    assert limited.spill_store_bytes > 0
+    assert limited.spill_store_bytes
 
 
 def test_code_that_is_refused_comes_with_the_log() -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from pytest_gpuperf.compile.compile_errors import CompileError, ToolchainMissing
-from pytest_gpuperf.compile.compiler import compile_kernel
-from pytest_gpuperf.compile.machine_code.binary import ready_made
-from pytest_gpuperf.compile.nvcc import nvcc
+from pytest_gpuperf.compile.nvcc import compile_by_nvcc, nvcc
+from pytest_gpuperf.compile.nvrtc import compile_cubin
 from pytest_gpuperf.compile.remedies import remedy
 from pytest_gpuperf.compile.source import KernelSource
 
@@ -35,7 +33,7 @@ def real() -> None:
 
 def compiles(text: str, *options: str, folder: Path = Path(), **more: object) -> bool:
     source = KernelSource(text, "work", folder / "whole.cu", options, **more)  # type: ignore[arg-type]
-    return compile_kernel(source, "sm_90").profile.registers > 0
+    return bool((compile_by_nvcc if source.compiler == "nvcc" else compile_cubin)(source, "sm_90").cubin)
 
 
 def refused(text: str, *options: str, **more: object) -> str:
@@ -56,26 +54,10 @@ def test_a_header_that_no_folder_holds(compiler: str, tmp_path: Path) -> None:
     assert "or write one of that name that declares what the kernels take of it." in told
 
 
-@pytest.mark.parametrize(
-    ("header", "package"),
-    [
-        ("curand_kernel.h", "nvidia-curand"),
-        ("nvtx3/nvToolsExt.h", "nvidia-nvtx"),
-    ],
-)
-def test_a_header_of_a_library_of_cuda_names_its_package(header: str, package: str) -> None:
-    told = remedy(f'a.cu(1): catastrophic error: cannot open source file "{header}"', "nvrtc")
-    assert f"pip install {package}, or install a CUDA toolkit." in told
-    by_nvcc = remedy(f"a.cu:1:10: fatal error: {header}: No such file or directory", "nvcc")
-    assert f"{header} was searched in the source's own folder, headers=, -I folders and the compiler's own." in by_nvcc
-    assert f"pip install {package}" in by_nvcc
-
-
-@pytest.mark.parametrize("header", ["ATen/cuda/CUDAContext.h", "Python.h"])
-def test_a_header_of_pytorch_says_where_those_are(header: str) -> None:
-    log = f"a.cu:1:10: fatal error: {header}: No such file or directory"
-    told = remedy(log, "nvcc")
-    assert "headers=[*torch.utils.cpp_extension.include_paths(), sysconfig.get_path('include')]" in told
+def test_a_header_of_pytorch_says_where_those_are() -> None:
+    for header in ("ATen/cuda/CUDAContext.h", "Python.h"):
+        told = remedy(f"a.cu:1:10: fatal error: {header}: No such file or directory", "nvcc")
+        assert "headers=[*torch.utils.cpp_extension.include_paths(), sysconfig.get_path('include')]" in told
 
 
 def test_a_first_error_that_later_ones_show_to_be_of_the_host() -> None:
@@ -97,10 +79,11 @@ def test_code_of_the_host_in_a_header_is_told_with_the_include_to_guard(tmp_path
     )
 
 
-def test_a_function_of_another_file_is_included(compiler: str, tmp_path: Path) -> None:
+def test_a_function_of_another_file_is_included_or_linked(compiler: str, tmp_path: Path) -> None:
     text = "__device__ float other(float);\n" + WORK.format("other(x[1])")
     told = refused(text, compiler=compiler)
     assert "declared and nowhere defined. Include the source that defines it, or link both:\n" in told
+    assert "\nnvcc -arch=ARCH -rdc=true -dlink -cubin ONE.cu OTHER.cu -o linked.cubin, for cuda_kernel." in told
     (tmp_path / "other.cu").write_text("__device__ float other(float v) { return 2 * v; }\n")
     assert compiles(f'{text}#include "other.cu"\n', folder=tmp_path, compiler=compiler)
 
@@ -112,24 +95,10 @@ def test_a_kernel_that_launches_kernels_leaves_that_to_the_test(compiler: str) -
     assert compiles(inner, compiler=compiler)
 
 
-@pytest.mark.usefixtures("real")
-def test_a_function_of_another_file_is_linked(tmp_path: Path) -> None:
-    (tmp_path / "ONE.cu").write_text("__device__ float other(float);\n" + WORK.format("other(x[1])"))
-    (tmp_path / "OTHER.cu").write_text("__device__ float other(float v) { return 2 * v; }\n")
-    told = refused((tmp_path / "ONE.cu").read_text(), compiler="nvcc")
-    command = told.splitlines()[-1].partition(",")[0]
-    assert command == "nvcc -arch=ARCH -rdc=true -dlink -cubin ONE.cu OTHER.cu -o linked.cubin"
-    words = command.replace("ARCH", "sm_90").split()
-    subprocess.run([nvcc().path, *words[1:]], cwd=tmp_path, check=True)
-    assert ready_made((tmp_path / "linked.cubin").read_bytes(), "work", place="linked.cubin").profile.registers > 0
-
-
-@pytest.mark.parametrize(
-    ("instruction", "arch"), [("wgmma.fence", "sm_90a"), ("setmaxnreg.inc", "sm_90a"), ("setmaxnreg.inc", "sm_120a")]
-)
+@pytest.mark.parametrize(("instruction", "arch"), [("wgmma.fence", "sm_90a"), ("setmaxnreg.inc", "sm_120a")])
 def test_an_instruction_of_an_architecture_with_all_its_features(instruction: str, arch: str) -> None:
     words = f"{instruction}.sync.aligned" + (".u32 64" if "setmaxnreg" in instruction else "")
     source = KernelSource(f'__global__ void work(float* x) {{ asm volatile("{words};"); x[0] = 1; }}', "work")
     with pytest.raises(CompileError, match=f'alone: arch="{arch}"'):
-        compile_kernel(source, arch.removesuffix("a"))
-    assert compile_kernel(source, arch).profile.registers > 0
+        compile_cubin(source, arch.removesuffix("a"))
+    compile_cubin(source, arch)

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import pytest
 
-from pytest_gpuperf.compile import compiler, nvrtc, toolkit
+from pytest_gpuperf.compile import compiler, nvrtc
 from pytest_gpuperf.compile.compile_errors import CompileProblem, ToolchainMissing
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.machine_code import sass
@@ -18,6 +18,7 @@ from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.toolkit import InstalledTool, disassembler, nvrtc_bindings, toolkit_folders
 
 REMEDY = r'pip install "pytest-gpuperf\[static\]"'
+SOURCE = KernelSource('extern "C" __global__ void tile(float* a) { a[threadIdx.x] *= 2; }', "tile")
 
 
 @pytest.fixture(autouse=True)
@@ -45,35 +46,29 @@ def script(folder: Path, text: str) -> str:
     return str(path)
 
 
-def test_without_the_bindings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cuda.bindings.nvrtc", None)
-    with pytest.raises(ToolchainMissing, match=f"cuda-bindings and NVRTC cannot be loaded.*{REMEDY}"):
-        nvrtc_bindings()
-
-
-def test_without_the_compilers_library(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> NoReturn:
         raise RuntimeError("Failure finding libnvrtc.so\nsearched: everywhere")
 
-    monkeypatch.setitem(sys.modules, "cuda.bindings.nvrtc", SimpleNamespace(nvrtcVersion=missing))
-    with pytest.raises(ToolchainMissing, match=rf"cannot be loaded \(Failure finding libnvrtc.so\).*{REMEDY}"):
-        nvrtc_bindings()
+    for bindings, words in ((None, ""), (SimpleNamespace(nvrtcVersion=missing), "Failure finding libnvrtc.so")):
+        monkeypatch.setitem(sys.modules, "cuda.bindings.nvrtc", bindings)
+        with pytest.raises(ToolchainMissing, match=rf"cuda-bindings and NVRTC cannot be loaded.*{words}.*{REMEDY}"):
+            nvrtc_bindings()
 
 
-def test_a_compiler_that_breaks_halfway(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("call", "status", "words"),
+    [
+        ("nvrtcGetCUBIN", "INTERNAL_ERROR", r"failed unexpectedly \(NVRTC_ERROR_INTERNAL_ERROR\)"),
+        ("nvrtcCompileProgram", "BUILTIN_OPERATION_FAILURE", "libnvrtc-builtins"),
+    ],
+)
+def test_a_compiler_that_breaks(monkeypatch: pytest.MonkeyPatch, call: str, status: str, words: str) -> None:
     bindings = nvrtc_bindings()
-    failed = (bindings.nvrtcResult.NVRTC_ERROR_INTERNAL_ERROR,)
-    monkeypatch.setattr(bindings, "nvrtcGetCUBIN", lambda *_: failed)
-    with pytest.raises(ToolchainMissing, match=r"failed unexpectedly \(NVRTC_ERROR_INTERNAL_ERROR\)"):
-        compile_kernel(KernelSource('extern "C" __global__ void k() {}', "k"), "sm_90")
-
-
-def test_a_compiler_without_its_builtins(monkeypatch: pytest.MonkeyPatch) -> None:
-    bindings = nvrtc_bindings()
-    failed = (bindings.nvrtcResult.NVRTC_ERROR_BUILTIN_OPERATION_FAILURE,)
-    monkeypatch.setattr(bindings, "nvrtcCompileProgram", lambda *_: failed)
-    with pytest.raises(ToolchainMissing, match="libnvrtc-builtins"):
-        nvrtc.compile_cubin(KernelSource("", "k"), "sm_90")
+    failed = (getattr(bindings.nvrtcResult, f"NVRTC_ERROR_{status}"),)
+    monkeypatch.setattr(bindings, call, lambda *_: failed)
+    with pytest.raises(ToolchainMissing, match=words):
+        compile_cubin(SOURCE, "sm_90")
 
 
 def test_without_a_finder(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,6 +97,7 @@ def test_without_a_disassembler_that_works(
 
 
 def use(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str) -> None:
+    folder.mkdir(exist_ok=True)
     path = Path(script(folder, f"#!/bin/sh\n{text}"))
     monkeypatch.setattr(sass, "disassembler", lambda: InstalledTool(path, "1.2.3"))
 
@@ -128,7 +124,6 @@ def test_the_same_code_is_disassembled_once_by_one_disassembler_for_one_architec
 ) -> None:
     asked = tmp_path / "asked"
     for folder, opcode in (("one", "NOP"), ("other", "EXIT")):
-        (tmp_path / folder).mkdir()
         use(monkeypatch, tmp_path / folder, f"echo {opcode} $4 >> '{asked}'\necho '/*0000*/ {opcode} ;'")
         for arch in ("sm_90", "sm_80", "sm_90"):
             ((found,),) = sass.disassemble(arch, {"k": bytes(16)}).values()
@@ -137,43 +132,25 @@ def test_the_same_code_is_disassembled_once_by_one_disassembler_for_one_architec
 
 
 def test_headers_are_taken_from_folders_that_exist(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    pathfinder(monkeypatch, None, str(tmp_path))
-    assert toolkit_folders() == (tmp_path,)
-    toolkit_folders.cache_clear()
-    pathfinder(monkeypatch, None, str(tmp_path / "gone"))
-    assert toolkit.toolkit_folders() == ()
+    for folder, found in ((tmp_path, (tmp_path,)), (tmp_path / "gone", ())):
+        toolkit_folders.cache_clear()
+        pathfinder(monkeypatch, None, str(folder))
+        assert toolkit_folders() == found
 
 
-# --- an assembler whose log lacks a kernel --------------------------------------------------------
-
-SOURCE = KernelSource(
-    text='extern "C" __global__ void tile(float* a) { __shared__ float s[64]; s[threadIdx.x] = a[threadIdx.x]; '
-    "__syncthreads(); a[threadIdx.x] = s[63 - threadIdx.x]; }",
-    name="tile",
-)
-
-
-def silent(times: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Make the assembler say nothing the first ``times`` times; returns what was compiled."""
-    compiled: list[str] = []
+def test_an_assembler_whose_log_lacks_a_kernel_is_asked_again_and_then_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    silent, made = [1], compile_cubin(SOURCE, "sm_80")
 
     def compile_silently(source: KernelSource, arch: str) -> Compiled:
-        made = compile_cubin(source, arch)
-        compiled.append(arch)
-        return made._replace(log="") if len(compiled) <= times else made
+        silent[0] -= 1
+        return made._replace(log="") if silent[0] >= 0 else made
 
     monkeypatch.setattr(compiler, "compile_cubin", compile_silently)
-    return compiled
-
-
-def test_a_silent_assembler_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled = silent(1, monkeypatch)
-    assert compile_kernel(SOURCE, "sm_80").profile.shared_bytes == 256
-    assert compiled == ["sm_80", "sm_80"]
-
-
-def test_one_that_stays_silent_is_an_error_and_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    silent(100, monkeypatch)
+    assert compile_kernel(SOURCE, "sm_80").profile.spill_bytes == 0
+    assert silent == [-1]
+    silent[0] = 100
     with pytest.raises(CompileProblem, match=r"did not report on tile for sm_80"):
         compile_kernel(SOURCE, "sm_80")
 
@@ -182,20 +159,11 @@ def test_one_that_stays_silent_is_an_error_and_nothing_is_kept(monkeypatch: pyte
 def test_the_cache_of_a_compiler_that_has_one_is_kept_out(
     monkeypatch: pytest.MonkeyPatch, version: int, kept_out: bool
 ) -> None:
-    real = nvrtc.nvrtc_bindings()
-    given: list[bytes] = []
-
-    class Watched:
-        def __getattr__(self, name: str) -> object:
-            return getattr(real, name)
-
-        def nvrtcVersion(self) -> tuple[object, int, int]:
-            return real.nvrtcResult.NVRTC_SUCCESS, version, 0
-
-        def nvrtcCompileProgram(self, handle: object, count: int, options: list[bytes]) -> object:
-            given.extend(options)
-            return real.nvrtcCompileProgram(handle, count, options)
-
-    monkeypatch.setattr(nvrtc, "nvrtc_bindings", Watched)
+    """It keeps no log."""
+    bindings, given, compile_program = nvrtc_bindings(), list[bytes](), nvrtc_bindings().nvrtcCompileProgram
+    monkeypatch.setattr(bindings, "nvrtcVersion", lambda: (bindings.nvrtcResult.NVRTC_SUCCESS, version, 0))
+    monkeypatch.setattr(bindings, "nvrtcCompileProgram", lambda handle, count, options: (
+        given.extend(options), compile_program(handle, count, options))[1])  # fmt: skip
+    monkeypatch.setattr(nvrtc, "nvrtc_bindings", lambda: bindings)
     compile_cubin(SOURCE, "sm_90")
     assert (b"--no-cache" in given) == kept_out

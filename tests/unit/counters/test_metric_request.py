@@ -1,43 +1,45 @@
-"""What a run asks for: sets, names, tolerances."""
+"""Metrics that are asked for, the rules that compare them, and how kernels' figures become a workload's."""
 
 from __future__ import annotations
 
+import pytest
+
 from pytest_gpuperf.counters.catalogue import (
+    ACHIEVED_OCCUPANCY,
     DRAM_READ,
     INSTRUCTIONS,
     L2_SECTORS,
     LOAD_SECTORS,
     SETS,
+    SHARED_WAVEFRONTS,
     hint,
     names_of,
     rules_for,
 )
+from pytest_gpuperf.counters.exchange import KernelResult
+from pytest_gpuperf.counters.report import sum_up
 
 
-def test_a_set_is_its_metrics_and_each_comes_once():
+def test_names_of_sets_and_metrics():
     names = names_of(["default", INSTRUCTIONS.name, "own__metric.sum"])
     assert names == (*(m.name for m in SETS["default"]), "own__metric.sum")
 
 
-def test_the_catalogue_decides_where_a_test_does_not():
-    dram, instructions, stranger = rules_for([DRAM_READ.name, INSTRUCTIONS.name, "own__metric.sum"], {}, "cold")
-    assert (dram.tolerance, dram.floor, dram.better) == (0.2, 4.0 * 2**20, "lower")
-    assert instructions.tolerance == 0.001
-    assert stranger.tolerance is None
+DRAM, L2, LOADS = DRAM_READ.name, L2_SECTORS.name, LOAD_SECTORS.name
 
 
-def test_an_own_tolerance_takes_the_place_of_band_and_floor():
-    (dram,) = rules_for([DRAM_READ.name], {DRAM_READ.name: 0.1}, "cold")
-    assert (dram.tolerance, dram.floor, dram.better) == (0.1, 0.0, "lower")
-
-
-def test_the_sign_of_an_own_tolerance_says_which_way_is_better_where_nothing_else_does():
-    own = {"own__a.sum": 0.05, "own__b.pct": -0.05, "own__c.sum": 0.0, LOAD_SECTORS.name: -0.1}
-    a, b, c, sectors = rules_for(own, own, "cold")
-    assert (a.better, a.tolerance) == ("lower", 0.05)
-    assert (b.better, b.tolerance) == ("higher", 0.05)
-    assert (c.better, c.tolerance) == ("lower", 0.0)
-    assert sectors.better == "lower"
+@pytest.mark.parametrize(("name", "own", "cache", "rule"), [
+    (DRAM, None, "cold", ("lower", 0.2, 4.0 * 2**20)), (INSTRUCTIONS.name, None, "cold", ("lower", 0.001, 0.0)),
+    ("own__metric.sum", None, "cold", ("neutral", None, 0.0)), (DRAM, 0.1, "cold", ("lower", 0.1, 0.0)),
+    ("own__a.sum", 0.05, "cold", ("lower", 0.05, 0.0)), ("own__b.pct", -0.05, "cold", ("higher", 0.05, 0.0)),
+    ("own__c.sum", 0.0, "cold", ("lower", 0.0, 0.0)), (LOADS, -0.1, "cold", ("lower", 0.1, 0.0)),
+    (DRAM, None, "warm", ("lower", None, 4.0 * 2**20)), (L2, 0.3, "warm", ("lower", 0.3, 0.0)),
+    (LOADS, None, "warm", ("lower", 0.0, 0.0)),
+])  # fmt: skip
+def test_an_own_tolerance_or_the_catalogue_decides(name, own, cache, rule):
+    """Its sign says which way is better where nothing else does; traffic of a warm workload informs."""
+    (found,) = rules_for([name], {name: own}, cache)
+    assert (found.better, found.tolerance, found.floor) == rule
 
 
 def test_a_hint_is_given_for_what_the_catalogue_has_almost():
@@ -45,7 +47,25 @@ def test_a_hint_is_given_for_what_the_catalogue_has_almost():
     assert hint("nothing_of_the_kind") == ""
 
 
-def test_traffic_of_a_warm_workload_informs_unless_the_test_gives_it_a_tolerance():
-    names = [DRAM_READ.name, L2_SECTORS.name, LOAD_SECTORS.name]
-    assert [rule.tolerance for rule in rules_for(names, {L2_SECTORS.name: 0.3}, "warm")] == [None, 0.3, 0.0]
-    assert None not in [rule.tolerance for rule in rules_for(names, {}, "cold")]
+# --- from kernels to workloads -------------------------------------------------------------------
+
+WANTED = (INSTRUCTIONS.name, DRAM, ACHIEVED_OCCUPANCY.name, SHARED_WAVEFRONTS.name, "own__metric.sum")
+
+
+def kernel(instructions, occupancy=50.0):
+    counted = {INSTRUCTIONS.name: instructions, ACHIEVED_OCCUPANCY.name: occupancy, SHARED_WAVEFRONTS.name: 8.0}
+    return KernelResult(kernel="k", range=0, metrics=counted)
+
+
+def test_counts_of_several_kernels_add_up_and_ratios_are_left_out_with_a_note():
+    counters, note = sum_up([kernel(10), kernel(32)], "GH100", WANTED)
+    assert counters == {INSTRUCTIONS.name: 42, SHARED_WAVEFRONTS.name: 16}
+    assert note == "2 kernels: 1 ratios and percentages are left out, which do not add up"
+    lacking = KernelResult(kernel="k", range=0, metrics={ACHIEVED_OCCUPANCY.name: 50.0})
+    assert INSTRUCTIONS.name not in sum_up([kernel(10), lacking], "GH100", WANTED)[0]
+    assert sum_up([kernel(10)], "GH100", WANTED)[1] == ""
+
+
+def test_a_chips_own_names_become_canonical():
+    own = KernelResult(kernel="k", range=0, metrics={"dram__bytes_op_read.sum": 64.0})
+    assert sum_up([own], "GB202", WANTED) == ({DRAM: 64.0}, "")

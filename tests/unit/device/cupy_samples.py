@@ -1,15 +1,18 @@
-"""Kernels of CuPy, as ``make_cupy_fixtures.py`` kept them: stand in for CuPy's ``RawKernel``."""
+"""Kernels as CuPy 13.6 to 14.2 make them: stand in for CuPy's ``RawKernel`` and ``RawModule``."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-FOLDER = Path(__file__).parent / "cupy_kernels"
-VERSIONS = sorted(path.stem.removeprefix("cupy-") for path in FOLDER.glob("cupy-*.json"))
-LATEST = VERSIONS[-1]
+SCALE = 'extern "C" __global__ void scale(float* x, float by, int n) { int i = threadIdx.x; if (i < n) x[i] *= by; }'
+COPY = "template <class T> __global__ void copy(T* x, T* y) { y[threadIdx.x] = x[threadIdx.x]; }"
+MODULE = {"backend": "nvrtc", "enable_cooperative_groups": False, "file_path": None, "options": ()}
+STATE = {**MODULE, "jitify": False, "name_expressions": None, "raw_ver": 2, "translate_cucomplex": False}
+MODULES = {
+    "copies": {**MODULE, "code": COPY, "name_expressions": ("copy<float>", "copy<int>")},
+    "cubin": {**MODULE, "code": None, "file_path": "kernels/scale.cubin", "name_expressions": None},
+}
 
 
 class RawKernel:
@@ -23,14 +26,9 @@ class RawKernel:
         return {**self._state, "options": tuple(self._state["options"])}
 
 
-def raw(kept: str, version: str = LATEST, **state: Any) -> RawKernel:
-    return RawKernel({**_facts(version)["raw"][kept]["state"], **state})
+def raw(name: str, /, **state: Any) -> RawKernel:
+    return RawKernel({**STATE, "name": name, "code": SCALE, "options": ("--use_fast_math",), **state})
 
 
-def module(name: str, version: str = LATEST) -> SimpleNamespace:
-    return SimpleNamespace(**_facts(version)["modules"][name], get_function=None)
-
-
-def _facts(version: str) -> dict[str, Any]:
-    facts: dict[str, Any] = json.loads((FOLDER / f"cupy-{version}.json").read_text(encoding="utf-8"))
-    return facts
+def module(name: str) -> SimpleNamespace:
+    return SimpleNamespace(**MODULES[name], get_function=None)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
+import msgspec
 import numpy as np
 
 from pytest_gpuperf.device.interface import Configuration
@@ -20,12 +20,6 @@ PROFILE = StaticProfile(
 )  # fmt: skip
 
 
-def make_profile(**changes: Any) -> StaticProfile:
-    import msgspec
-
-    return msgspec.structs.replace(PROFILE, **changes)
-
-
 def make_binary(
     *parameters: str | int, arch: str = "sm_90", bound: int | None = None,
     required_block: tuple[int, int, int] | None = None, **profile: Any,
@@ -33,16 +27,13 @@ def make_binary(
     """A kernel called ``work``; parameters by their type, or by size where the type is not known."""
     sizes = {"float": 4, "int": 4, "unsigned int": 4, "bool": 1, "short": 2, "__half": 2, "8-bit integer": 1,
              "16-bit integer": 2, "32-bit integer": 4}  # fmt: skip
-    made = []
-    for parameter in parameters:
-        if isinstance(parameter, int):
-            made.append(Parameter(offset=0, size=parameter))
-        else:
-            size = 8 if "*" in parameter else sizes.get(parameter, 8)
-            made.append(Parameter(offset=0, size=size, type=parameter))
+    made = [
+        Parameter(offset=0, size=one) if isinstance(one, int) else
+        Parameter(offset=0, size=8 if "*" in one else sizes.get(one, 8), type=one) for one in parameters
+    ]  # fmt: skip
     return KernelBinary(
         name="work", symbol="work", arch=arch, toolchain="nvrtc 13.0.88", source_hash="50", cubin=b"cubin",
-        profile=make_profile(**profile), parameters=tuple(made), max_threads_per_block=bound,
+        profile=msgspec.structs.replace(PROFILE, **profile), parameters=tuple(made), max_threads_per_block=bound,
         required_block=required_block,
     )  # fmt: skip
 
@@ -50,24 +41,29 @@ def make_binary(
 class NotingDevice(PlaceholderDevice):
     """Notes what is loaded, launched and written."""
 
-    def __init__(self, arch: str = "sm_90") -> None:
-        super().__init__(arch)
+    def __init__(self) -> None:
+        super().__init__()
         self.log: list[Any] = []
 
     def load(self, binary: KernelBinary) -> Any:
         self.log.append(("load", binary.arch))
-        return NotingKernel(self.log)
-
-
-class NotingKernel:
-    def __init__(self, log: list[Any]) -> None:
-        self._log = log
+        return self
 
     def __call__(self, launch: Configuration, args: Sequence[Any]) -> None:
-        self._log.append(("launch", launch, args))
+        self.log.append(("launch", launch, args))
 
     def write(self, symbol: str, content: bytes) -> None:
-        self._log.append(("write", symbol, content))
+        self.log.append(("write", symbol, content))
+
+
+class HostArrays:
+    """Arrays of a GPU that are NumPy's."""
+
+    zeros, full, array, empty = map(staticmethod, (np.zeros, np.full, np.array, np.empty))
+
+    @staticmethod
+    def random(shape: Any, dtype: Any = "float32", *, seed: int, **_: Any) -> Any:
+        return np.random.default_rng(seed).normal(size=shape).astype(dtype)
 
 
 class DeviceArray:
@@ -162,16 +158,15 @@ class FakeOrdinal(contextlib.ExitStack):
 
 
 class FakeCupy:
-    """CuPy, as far as the device uses it, on NumPy arrays; ``log`` keeps what was asked of the GPU."""
+    """CuPy, as far as the device uses it; ``log`` keeps what was asked of the GPU."""
 
-    array, zeros, full, asnumpy = map(staticmethod, (np.array, np.zeros, np.full, np.asarray))
+    array = zeros = full = ElementwiseKernel = staticmethod(lambda *_: None)
 
     def __init__(self, count: int | Exception = 1, properties: dict[str, Any] = PROPERTIES) -> None:
         self.log: list[Any] = []
         self.current: FakeStream | None = None
         self.entered: list[FakeStream | None] = [None]
         self.count = count
-        self.load_error: Exception | None = None
         self.unfinished: dict[int, int] = {}
         """What a query of a stream returns, by its address: 600 while it goes on, a fault's number after one."""
         self.faults: list[str] = []
@@ -184,8 +179,8 @@ class FakeCupy:
                 deviceSynchronize=self._synchronize, streamQuery=lambda pointer: self.unfinished.get(pointer, 0),
             ),
             driver=of(CUDADriverError=FakeError), Device=lambda ordinal: FakeOrdinal(self.log, ordinal),
-            Stream=lambda: FakeStream(self), get_current_stream=lambda: self.current, MemoryHook=MemoryHook,
-            alloc=PoolMemory, Memory=lambda size: log(("alloc", size)),
+            Stream=lambda: FakeStream(self), get_current_stream=lambda: self.current,
+            Memory=lambda size: log(("alloc", size)),
             MemoryPointer=lambda memory, offset: of(memset_async=lambda *given: log(("memset", *given))),
         )  # fmt: skip
         self.cuda.Stream.null = of(ptr=0)
@@ -195,105 +190,3 @@ class FakeCupy:
         self.log.append("synchronize")
         if self.faults:
             raise FakeError(self.faults.pop(0))
-
-    def RawModule(self, path: str) -> Any:
-        _answer(self.load_error)
-        return types.SimpleNamespace(
-            get_function=lambda symbol: FakeFunction(self.log, symbol),
-            get_global=lambda symbol: FakeVariable(self.log, symbol),
-        )
-
-    def asarray(self, array: Any) -> Any:
-        return array._host if isinstance(array, DeviceArray) else array
-
-    def empty(self, shape: Any, dtype: Any) -> Any:
-        return np.zeros(shape, dtype).view(_WithMemory)
-
-    def ElementwiseKernel(self, inputs: str, outputs: str, code: str, name: str) -> Callable[..., None]:
-        return {"gpuperf_uniform": _uniform, "gpuperf_whole": _whole}[name]
-
-
-class _WithMemory(np.ndarray):  # type: ignore[type-arg]
-    """An array with the ``data`` of CuPy's."""
-
-    @property
-    def data(self) -> Any:  # type: ignore[override]
-        return types.SimpleNamespace(memset_async=lambda value, size: self.view(np.uint8).reshape(-1).fill(value))
-
-
-class MemoryHook:
-    """CuPy's, which is told of what the pool gives out and takes back, in multiples of 512 bytes."""
-
-    active: ClassVar[list[Any]] = []
-
-    def __enter__(self) -> MemoryHook:
-        self.active.append(self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.active.remove(self)
-
-
-class PoolMemory:
-    """What ``cupy.cuda.alloc`` returns."""
-
-    def __init__(self, size: int) -> None:
-        self._size = -(-size // 512) * 512
-        for hook in MemoryHook.active:
-            hook.malloc_postprocess(device_id=0, size=size, mem_size=self._size, mem_ptr=1, pmem_id=1)
-
-    def __del__(self) -> None:
-        for hook in MemoryHook.active:
-            hook.free_postprocess(device_id=0, mem_size=self._size, mem_ptr=1, pmem_id=1)
-
-
-class FakeVariable:
-    """``cupy.cuda.MemoryPointer`` of a variable; one called ``hidden`` is out of the driver's reach."""
-
-    def __init__(self, log: list[Any], symbol: str) -> None:
-        if symbol == "hidden":
-            raise FakeError("CUDA_ERROR_NOT_FOUND: named symbol not found")
-        self._log = log
-        self._symbol = symbol
-
-    def copy_from_host(self, address: int, size: int) -> None:
-        self._log.append(("write", self._symbol, ctypes.string_at(address, size)))
-
-
-class FakeFunction:
-    kernel = types.SimpleNamespace(ptr=99)
-
-    def __init__(self, log: list[Any], symbol: str) -> None:
-        self._log = log
-        self._symbol = symbol
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not name.startswith("_"):
-            self._log.append((name, value))
-        object.__setattr__(self, name, value)
-
-    def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int) -> None:
-        self._log.append(("launch", self._symbol, grid, block, args, shared_mem))
-
-
-def split_mix(seed: int, count: int) -> np.ndarray[Any, Any]:
-    """SplitMix64 from the state ``seed``, as published: the reference for the GPU's numbers."""
-    numbers, state, mask = [], int(seed), (1 << 64) - 1
-    for _ in range(count):
-        state = (state + 0x9E3779B97F4A7C15) & mask
-        z = state
-        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
-        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
-        numbers.append(z ^ (z >> 31))
-    return np.array(numbers, dtype=np.uint64)
-
-
-def _uniform(seed: Any, bits: Any, step: float, low: float, span: float, out: Any) -> None:
-    numbers = (split_mix(seed, out.size) >> np.uint64(64 - bits)).astype(np.float64)
-    out.reshape(-1)[:] = (low + numbers * step * span).astype(out.dtype)
-
-
-def _whole(seed: Any, low: Any, span: Any, out: Any) -> None:
-    numbers = split_mix(seed, out.size)
-    with np.errstate(over="ignore"):
-        out.reshape(-1)[:] = (low + (numbers % span if span else numbers)).astype(out.dtype)

@@ -1,62 +1,73 @@
-"""Device arrays on a stand-in for CuPy: the right numbers, in range, from the seed alone."""
+"""Arrays of a GPU: what its generators are asked for, what is refused, and that they compile."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from device_samples import FakeCupy, split_mix
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.device import arrays as arrays_module
+from pytest_gpuperf.device import peaks
 from pytest_gpuperf.device.arrays import CupyArrays, stream_of
+
+ASKED: list[tuple[Any, ...]] = []
+"""Generator, its numbers, and the array that it is to fill."""
+
+
+class WithMemory(np.ndarray):  # type: ignore[type-arg]
+    """An array with the ``data`` of CuPy's."""
+
+    @property
+    def data(self) -> Any:  # type: ignore[override]
+        return SimpleNamespace(memset_async=lambda value, size: self.view(np.uint8).reshape(-1).fill(value))
 
 
 @pytest.fixture
 def arrays() -> CupyArrays:
-    return CupyArrays(FakeCupy())
+    ASKED.clear()
+
+    def generator(inputs: str, outputs: str, code: str, name: str) -> Any:
+        return lambda *given: ASKED.append((name, *given))
+
+    def empty(shape: Any, dtype: Any) -> Any:
+        return np.zeros(shape, dtype).view(WithMemory)
+
+    return CupyArrays(SimpleNamespace(
+        zeros=np.zeros, full=np.full, array=np.array, empty=empty, ElementwiseKernel=generator
+    ))  # fmt: skip
 
 
 def test_the_stream_of_a_seed_is_split_mix() -> None:
-    assert int(split_mix(0, 1)[0]) == 0xE220A8397B1DCDAF  # the published first output of SplitMix64
-    assert stream_of(0) == 0xE220A8397B1DCDAF
+    assert stream_of(0) == 0xE220A8397B1DCDAF  # the published first output of SplitMix64
     assert len({stream_of(seed) for seed in range(-50, 50)}) == 100
 
 
 @pytest.mark.parametrize(
-    "dtype", ["float16", "float32", "float64", "int8", "uint64", "complex64", "complex128", "bool"]
+    ("dtype", "bounds", "asked", "filled"),
+    [
+        ("float16", (), ("gpuperf_uniform", 11, 2.0**-11, 0.0, 1.0), "float32[4,3]"),
+        ("float32", (-2.0, 6.0), ("gpuperf_uniform", 24, 2.0**-24, -2.0, 8.0), "float32[4,3]"),
+        ("float64", (), ("gpuperf_uniform", 53, 2.0**-53, 0.0, 1.0), "float64[4,3]"),
+        ("complex64", (1, 2), ("gpuperf_uniform", 24, 2.0**-24, 1.0, 1.0), "float32[4,3,2]"),
+        ("complex128", (), ("gpuperf_uniform", 53, 2.0**-53, 0.0, 1.0), "float64[4,3,2]"),
+        ("int8", (-3, 5), ("gpuperf_whole", 2**64 - 3, 8), "int8[4,3]"),
+        ("uint64", (), ("gpuperf_whole", 0, 100), "uint64[4,3]"),
+        ("bool", (), ("gpuperf_whole", 0, 2), "uint8[4,3]"),
+    ],
 )
-def test_a_seed_gives_the_same_numbers_and_another_one_others(arrays: CupyArrays, dtype: str) -> None:
-    first, again, other = (arrays.random((40, 5), dtype, seed=seed) for seed in (1, 1, 2))
-    assert first.shape == (40, 5)
-    assert first.dtype == np.dtype(dtype)
-    assert (first == again).all()
-    assert (first != other).any()
-    assert len(np.unique(first)) > 1
-
-
-@given(st.integers(), st.integers(-128, 126), st.integers(1, 255))
-def test_integers_are_in_their_range(seed: int, low: int, length: int) -> None:
-    high = min(low + length, 128)
-    values = CupyArrays(FakeCupy()).random(50, "int8", seed=seed, low=low, high=high)
-    assert values.min() >= low
-    assert values.max() < high
-
-
-def test_a_range_moves_floats_and_both_parts_of_complex_numbers(arrays: CupyArrays) -> None:
-    for dtype, low, high in (("float16", 0, 1), ("float32", -2, 6), ("float64", 0, 1)):
-        values = arrays.random(4000, dtype, seed=3, low=low or None, high=high).astype(np.float64)
-        assert low <= values.min() < values.max() < high
-        assert abs(values.mean() - (low + high) / 2) < 0.02 * (high - low)
-        assert abs(values.std() - 12**-0.5 * (high - low)) < 0.02 * (high - low)
-    numbers = arrays.random((10, 50), "complex64", seed=1, low=1, high=2)
-    for part in (numbers.real, numbers.imag):
-        assert 1 <= part.min() < part.max() < 2
-    assert (numbers.real != numbers.imag).any()
+def test_random_numbers_are_uniform_in_their_range(
+    arrays: CupyArrays, dtype: str, bounds: tuple[float, ...], asked: tuple[Any, ...], filled: str
+) -> None:
+    made = arrays.random((4, 3), dtype, seed=7, **dict(zip(("low", "high"), bounds, strict=False)))
+    assert (made.shape, made.dtype) == ((4, 3), np.dtype(dtype))
+    ((name, seed, *numbers, out),) = ASKED
+    assert (name, *numbers) == asked
+    assert seed == stream_of(7)
+    assert f"{out.dtype}[{','.join(map(str, out.shape))}]" == filled
 
 
 @pytest.mark.parametrize(
@@ -74,18 +85,29 @@ def test_an_empty_array_is_poisoned(arrays: CupyArrays) -> None:
     assert (arrays.empty_like(arrays.zeros(5, "int32")) == -1).all()
 
 
-@pytest.mark.parametrize(
-    ("code", "parameters", "types"),
-    [
-        (arrays_module.UNIFORM, "unsigned long long seed, int bits, double step, double low, double span",
-         "float double"),
-        (arrays_module.INTEGERS, "unsigned long long seed, unsigned long long low, unsigned long long span",
-         "bool char int long"),
-    ],
-)  # fmt: skip
-def test_the_generators_compile(code: str, parameters: str, types: str) -> None:
-    for name in types.split():
-        source = f"""typedef {name} T;
-        extern "C" __global__ void fill(T* all, {parameters})
-        {{ long long i = threadIdx.x; T& out = all[i]; {code} }}"""
-        assert compile_kernel(KernelSource(text=source, name="fill"), "sm_90").profile.spill_store_bytes == 0
+def test_the_generators_compile() -> None:
+    uniform = "unsigned long long seed, int bits, double step, double low, double span", arrays_module.UNIFORM
+    whole = "unsigned long long seed, unsigned long long low, unsigned long long span", arrays_module.INTEGERS
+    of_type = {"float": uniform, "double": uniform, "bool": whole, "char": whole, "int": whole, "long": whole}
+    source = "".join(
+        f"""extern "C" __global__ void fill_{name}({name}* all, {parameters})
+        {{ typedef {name} T; long long i = threadIdx.x; T& out = all[i]; {code} }}"""
+        for name, (parameters, code) in of_type.items()
+    )
+    assert compile_kernel(KernelSource(text=source, name="fill_char"), "sm_90").profile.spill_store_bytes == 0
+
+
+# --- kernels of the measured peaks -----------------------------------------------------------------
+
+
+def test_the_kernels_are_what_they_are_counted_as() -> None:
+    compiled = {
+        name: compile_kernel(KernelSource(text=peaks.SOURCE, name=name, options=peaks.OPTIONS), "sm_90").profile
+        for name in ("gpuperf_copy", "gpuperf_fma")
+    }
+    copy, fma = compiled["gpuperf_copy"], compiled["gpuperf_fma"]
+    assert copy.opcodes["global_load"] == copy.opcodes["global_store"] == peaks.COPY_VECTORS
+    assert fma.opcodes["fp32"] >= 16 * peaks.FMA_CHAINS
+    assert fma.opcodes["fp32"] > 0.75 * fma.instructions
+    assert max(copy.registers, fma.registers) <= 32  # full occupancy
+    assert copy.spill_store_bytes == fma.spill_store_bytes == 0

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import numpy as np
 import pytest
-from device_samples import FakeCupy, NotingDevice, make_binary
+from device_samples import HostArrays, NotingDevice, make_binary
 
-from pytest_gpuperf.device.arrays import CupyArrays
-from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError, LoadError
-from pytest_gpuperf.device.driver_calls import launch_extended
+from pytest_gpuperf.compile.compiler import compile_kernel
+from pytest_gpuperf.compile.source import KernelSource
+from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import PLAIN, Configuration, LaunchAttributes
 from pytest_gpuperf.device.launch import Kernel, attributes_of
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
+from pytest_gpuperf.model.evidence import KernelBinary
 
 
 def make_kernel(*parameters: str | int, device: Any = None, native: str | None = None, **binary: Any) -> Kernel:
@@ -53,7 +53,6 @@ BEYOND = r"grid=\(2147483648, 1, 1\) is beyond the device's limit of \(214748364
     ("binary", "configuration", "words"),
     [
         ({}, {"grid": 2**31}, BEYOND),
-        ({}, {"grid": (1, 65536)}, r"grid=\(1, 65536, 1\) is beyond"),
         ({}, {"block": (1, 1, 65)}, r"limit of \(1024, 1024, 64\)"),
         ({}, {"block": (32, 33)}, "has 1056 threads, and the device or its __launch_bounds__ allow 1024"),
         ({"bound": 256}, {"block": (32, 9)}, "288 threads, and the device or its __launch_bounds__ allow 256"),
@@ -61,7 +60,7 @@ BEYOND = r"grid=\(2147483648, 1, 1\) is beyond the device's limit of \(214748364
         ({}, {"shared_bytes": -1}, "-1 of dynamic shared memory"),
         ({}, {"shared_bytes": 1.5}, "shared_bytes=1.5: it takes a whole number"),
         ({}, {"shared_bytes": 227 * 1024 + 1}, "beyond the device's limit of 232448"),
-        *(({}, {"args": args}, "args takes a tuple") for args in (5, None, np.zeros(4), {1: 2})),
+        ({}, {"args": np.zeros(4)}, "args takes a tuple"),
     ],
 )
 def test_what_the_kernel_or_the_device_cannot_do_is_refused(
@@ -83,16 +82,9 @@ def test_identity_says_what_runs_and_nothing_of_the_contents() -> None:
     assert identity.arguments == ("float32[1024,32,32]", "float32[1024,32,32]", "int32=7")
 
 
-def test_records_carry_the_occupancy_of_the_launch_for_every_target() -> None:
-    records = make_kernel(registers=40).launch(grid=1, block=(32, 8), shared_bytes=20 << 10).records()
-    assert [*records] == ["sm_80", "sm_90"]
-    assert records["sm_80"].occupancy.blocks_per_sm == 6  # type: ignore[union-attr]
-    assert (records["sm_90"].block, records["sm_90"].dynamic_shared_bytes) == ((32, 8, 1), 20 << 10)
-
-
 def test_a_launch_loads_once_and_hands_over_fitted_arguments() -> None:
     device: Any = NotingDevice()
-    device.arrays = CupyArrays(FakeCupy())
+    device.arrays = HostArrays()
     array = device.arrays.zeros(8, "float32")
     launch = make_kernel(8, 4, device=device, native="sm_90").launch(grid=2, block=4, args=(array, 8))
     launch()
@@ -101,12 +93,6 @@ def test_a_launch_loads_once_and_hands_over_fitted_arguments() -> None:
     _, configuration, (given, number) = device.log[2]
     assert configuration == launch.configuration == ((2, 1, 1), (4, 1, 1), 0, PLAIN)
     assert (given is array, type(number), launch.arguments) == (True, np.int32, (array, 8))
-
-
-def test_without_a_gpu_a_launch_can_be_formed_but_not_run() -> None:
-    launch = make_kernel(4).launch(grid=1, block=1, args=(1,))
-    with pytest.raises(DeviceNeeded, match=r"needs a GPU: work is launched"):
-        launch()
 
 
 # --- cooperative launches and clusters -----------------------------------------------------------
@@ -132,46 +118,74 @@ def test_attributes_reach_the_driver_and_the_identity(given: Any, attributes: An
     assert not launch.identity().same_execution(kernel.launch((4, 2), 32).identity())
 
 
-class Driver:
-    """The real binding's structures; the call itself is noted."""
+# --- variables of the module -----------------------------------------------------------------------
 
-    def __init__(self, status: str = "CUDA_SUCCESS") -> None:
-        self._bindings: Any = pytest.importorskip("cuda.bindings.driver")
-        self._status = status
-        self.seen: dict[str, Any] = {}
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._bindings, name)
+SOURCE = """
+__constant__ float weights[LENGTH];
+namespace limits { __device__ int most; }
+extern "C" __global__ void work(float* x) { x[threadIdx.x] += weights[threadIdx.x] + limits::most; printf("x"); }
+"""
+WEIGHTS = np.arange(9, dtype="float32")
 
-    def cuLaunchKernelEx(self, config: Any, function: Any, parameters: int, extra: int) -> tuple[Any]:
-        values = (ctypes.c_void_p * 2).from_address(parameters)
-        cooperative = self._bindings.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
-        self.seen = {
-            "grid": (config.gridDimX, config.gridDimY, config.gridDimZ),
-            "block": (config.blockDimX, config.blockDimY, config.blockDimZ),
-            "shared": config.sharedMemBytes, "stream": int(config.hStream), "function": int(function),
-            "attributes": [
-                one.value.cooperative if one.id == cooperative else
-                tuple(getattr(one.value.clusterDim, axis) for axis in "xyz") for one in config.attrs
-            ],
-            "count": config.numAttrs,
-            "values": [ctypes.string_at(values[0] or 0, 4), ctypes.string_at(values[1] or 0, 8)],
-        }  # fmt: skip
-        return (getattr(self._bindings.CUresult, self._status),)
+
+def compiled(length: int = 9) -> KernelBinary:
+    return compile_kernel(KernelSource(SOURCE, "work", options=(f"-DLENGTH={length}",)), "sm_90")
+
+
+@pytest.fixture
+def kernel() -> Kernel:
+    return Kernel({"sm_90": compiled()}, device=NotingDevice(), native="sm_90")
+
+
+def test_it_is_written_when_the_module_is_loaded_and_at_once_after(kernel: Kernel) -> None:
+    log: list[Any] = kernel.device.log  # type: ignore[attr-defined]
+    kernel.set_constant("weights", WEIGHTS)
+    kernel.set_constant("limits::most", np.int32(7))
+    assert log == []
+    launch = kernel.launch(1, 9, (None,))
+    launch()
+    kernel.set_constant("weights", WEIGHTS + 1)
+    launch()
+    written = [entry[1:] if entry[0] == "write" else entry[0] for entry in log]
+    assert written == [
+        "load", ("weights", WEIGHTS.tobytes()), ("_ZN6limits4mostE", b"\7\0\0\0"), "launch",
+        ("weights", (WEIGHTS + 1).tobytes()), "launch",
+    ]  # fmt: skip
+
+
+def test_the_content_is_part_of_the_identity(kernel: Kernel) -> None:
+    launch = kernel.launch(1, 9, (None,))
+    plain = launch.identity()
+    kernel.set_constant("weights", WEIGHTS)
+    first = launch.identity()
+    assert first.launch.startswith(f"{plain.launch} constant weights=")
+    kernel.set_constant("weights", WEIGHTS + 1)
+    assert not first.same_execution(launch.identity())
+    kernel.set_constant("weights", WEIGHTS.copy())
+    assert launch.identity().same_execution(first)
 
 
 @pytest.mark.parametrize(
-    ("cooperative", "cluster", "attributes"),
-    [(True, None, [1]), (False, (2, 1, 1), [(2, 1, 1)]), (True, (1, 2, 1), [1, (1, 2, 1)])],
+    ("name", "value", "told"),
+    [
+        ("weight", WEIGHTS, r"no __constant__ or __device__ variable of that name; it has .*weights \(36 bytes\)"),
+        ("weights", WEIGHTS[:8], "given numpy.ndarray of 32 bytes: it takes a NumPy array or scalar of 36"),
+        ("weights", [1.0] * 9, "was given builtins.list of no bytes: it takes a NumPy array or scalar"),
+        ("$str", np.int16(1), "no __constant__ or __device__ variable"),
+    ],
 )
-def test_what_the_driver_is_told(cooperative: bool, cluster: Any, attributes: list[Any]) -> None:
-    driver, structure = Driver(), np.array((1, 2), dtype=[("a", "i4"), ("b", "i4")])
-    launch = Configuration((4, 2, 1), (32, 1, 1), 100, LaunchAttributes(cooperative, cluster))
-    launch_extended(driver, 77, 5, launch, [np.int32(6), structure])
-    assert driver.seen == {
-        "grid": (4, 2, 1), "block": (32, 1, 1), "shared": 100, "stream": 5, "function": 77, "attributes": attributes,
-        "count": len(attributes), "values": [np.int32(6).tobytes(), structure.tobytes()],
-    }  # fmt: skip
-    refusing = Driver("CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE")
-    with pytest.raises(LoadError, match=r"refuses the launch of grid=\(4, 2, 1\).*COOPERATIVE_LAUNCH_TOO_LARGE"):
-        launch_extended(refusing, 77, 5, launch, [np.int32(6), structure])
+def test_what_is_refused(kernel: Kernel, name: str, value: Any, told: str) -> None:
+    with pytest.raises(LaunchError, match=told):
+        kernel.set_constant(name, value)
+
+
+def test_another_machine_code_that_cannot_be_filled_alike_is_told(kernel: Kernel) -> None:
+    kernel.set_constant("weights", WEIGHTS)
+    recorded = kernel.launch(1, 9, (None,)).identity().launch
+    kernel.variables.check_other(compiled(), recorded)
+    other = Kernel({"sm_90": compiled()}, device=NotingDevice(), native="sm_90")
+    other.variables.check_other(compiled(), "grid=(1, 1, 1) block=(9, 1, 1) shared=0")
+    for one, length, words in ((kernel, 16, "64 bytes was set .*, and 36 bytes"), (other, 9, "36 .*, and no bytes")):
+        with pytest.raises(LaunchError, match=rf"its variable weights of {words} are set now"):
+            one.variables.check_other(compiled(length), recorded)

@@ -16,6 +16,7 @@ PROFILE = StaticProfile(
     code_hash="aa",
 )  # fmt: skip
 OCCUPANCY = Occupancy(blocks_per_sm=8, warps_per_sm=64, fraction=1.0, limiter="warps")
+HALF = Occupancy(blocks_per_sm=4, warps_per_sm=32, fraction=0.5, limiter="registers")
 STATIC = StaticRecord(kernel="copy", source_hash="s", profile=PROFILE, block=(256, 1, 1), occupancy=OCCUPANCY)
 
 

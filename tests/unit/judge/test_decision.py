@@ -44,17 +44,15 @@ def first(r: list[float], alpha: float = ALPHA, means: list[float] | None = None
     return None, len(r)
 
 
-@pytest.mark.parametrize("blocks", range(1, 9))
-def test_bets_on_a_fair_coin_are_worth_one_on_average(blocks: int) -> None:
-    money = [math.exp(log_e(signs)) for signs in itertools.product((-1.0, 1.0), repeat=blocks)]
-    assert math.fsum(money) / len(money) == pytest.approx(1.0)
-
-
 def test_evidence_follows_the_bets() -> None:
+    for blocks in range(1, 9):  # of a fair coin they are worth one on average
+        money = [math.exp(log_e(signs)) for signs in itertools.product((-1.0, 1.0), repeat=blocks)]
+        assert math.fsum(money) / len(money) == pytest.approx(1.0)
     assert log_e([]) == pytest.approx(0.0)
     assert log_e([1.0] * 13) == pytest.approx(math.log(sum((1 + c) ** 13 for c in (0.2, 0.4, 0.6, 0.8, 1)) / 5))
     assert log_e([0.0] * 5) == pytest.approx(0.0)
     assert log_e([-1.0]) < 0
+    assert log_e_slower([math.log1p(TIGHT.tolerance)] * 20, TIGHT) == pytest.approx(0.0), "a tie bets nothing"
 
 
 @given(st.lists(ratios, min_size=1, max_size=60))
@@ -62,20 +60,13 @@ def test_one_more_slower_block_never_lowers_the_evidence(r: list[float]) -> None
     assert log_e_slower([*r, 0.05], TIGHT) >= log_e_slower(r, TIGHT) - 1e-9
 
 
-@pytest.mark.parametrize(
-    ("ratio", "decision"),
-    [(1.0, Decision.SAME), (1.005, Decision.SAME), (1.02, Decision.SLOWER), (2.0, Decision.SLOWER),
-     (0.98, Decision.FASTER), (0.5, Decision.FASTER), (0.9955, Decision.SAME)],
-)  # fmt: skip
-def test_steady_ratios_decide(ratio: float, decision: Decision) -> None:
-    assert first([math.log(ratio)] * MOST_BLOCKS)[0] is decision
-
-
-def test_a_pass_waits_while_slower_is_as_likely() -> None:
-    """A steady kernel between the limits proves that it is slower, and that it is not slower by what must be found."""
-    found, count = first([math.log(1.0095)] * MOST_BLOCKS)
-    assert found is Decision.SLOWER
-    assert count == 12
+@pytest.mark.parametrize(("ratio", "decision", "blocks"), [
+    (1.0, Decision.SAME, 10), (1.005, Decision.SAME, 10), (0.9955, Decision.SAME, 10), (1.0095, Decision.SLOWER, 12),
+    (1.02, Decision.SLOWER, 12), (2.0, Decision.SLOWER, 12), (0.98, Decision.FASTER, 10), (0.5, Decision.FASTER, 10),
+])  # fmt: skip
+def test_steady_ratios_decide(ratio: float, decision: Decision, blocks: int) -> None:
+    """Between the limits both are proven, and a pass waits while SLOWER is as likely."""
+    assert first([math.log(ratio)] * MOST_BLOCKS) == (decision, blocks)
 
 
 def test_rare_slow_launches_are_slower_though_midmeans_are_not() -> None:
@@ -83,10 +74,6 @@ def test_rare_slow_launches_are_slower_though_midmeans_are_not() -> None:
     assert first(r, means=means)[0] is Decision.SLOWER
     assert first(r)[0] is Decision.SAME
     assert first(r, means=r)[0] is Decision.SAME
-
-
-def test_a_tie_bets_nothing() -> None:
-    assert log_e_slower([math.log1p(TIGHT.tolerance)] * 20, TIGHT) == pytest.approx(0.0)
 
 
 def test_a_smaller_share_takes_more_blocks() -> None:
@@ -106,56 +93,55 @@ def test_shares_of_a_run_add_up_to_its_error_rate() -> None:
     assert 0.9999 * ALPHA < spent <= ALPHA
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(st.lists(st.floats(-0.5, 0.5), min_size=40, max_size=60), st.floats(0, 1), st.integers(0, 2**32))
 def test_coins_keep_the_promise_for_any_noise(noise: list[float], effect: float, seed: int) -> None:
     """Noise that is the same whichever side came first: its sign is the coin's, at any effect within the tolerance."""
     rng, rate = np.random.default_rng(seed), 0.05
-    signs = rng.integers(0, 2, (200, len(noise))) * 2 - 1
+    signs = rng.integers(0, 2, (100, len(noise))) * 2 - 1
     values = math.log1p(TIGHT.tolerance) * effect + signs * np.array(noise)
     red = sum(any(log_e_slower(run[:n], TIGHT) >= -math.log(rate) for n in (20, 30, len(noise))) for run in values)
-    assert red <= 200 * rate + 4 * math.sqrt(200 * rate)
+    assert red <= 100 * rate + 4 * math.sqrt(100 * rate)
 
 
+def sizes(few: int, many: int) -> pytest.MarkDecorator:
+    """So many runs of a simulation, and with ``-m slow`` many."""
+    return pytest.mark.parametrize("runs", [few, pytest.param(many, marks=pytest.mark.slow)])
+
+
+@sizes(40, 2000)
 @pytest.mark.parametrize(("sd", "ratio", "least"), [(0.001, 1.01, 0.99), (0.003, 1.01, 0.98), (0.005, 1.01, 0.97),
                                                     (0.005, 1.02, 1.0)])  # fmt: skip
-def test_power(sd: float, ratio: float, least: float) -> None:
+def test_power(sd: float, ratio: float, least: float, runs: int) -> None:
     rng = np.random.default_rng(7)
-    runs = math.log(ratio) + sd * rng.standard_normal((150, MOST_BLOCKS))
-    assert sum(first(list(run), share(20, 1))[0] is Decision.SLOWER for run in runs) >= least * len(runs)
+    taken = math.log(ratio) + sd * rng.standard_normal((runs, MOST_BLOCKS))
+    assert sum(first(list(run), share(20, 1))[0] is Decision.SLOWER for run in taken) >= least * runs
 
 
-def test_no_false_alarm_between_equal_kernels() -> None:
-    rng = np.random.default_rng(8)
-    runs = 0.003 * rng.standard_normal((300, MOST_BLOCKS))
-    assert all(first(list(run))[0] is not Decision.SLOWER for run in runs)
+@sizes(100, 5000)
+def test_no_false_alarm_between_equal_kernels(runs: int) -> None:
+    taken = 0.003 * np.random.default_rng(8).standard_normal((runs, MOST_BLOCKS))
+    assert all(first(list(run))[0] is not Decision.SLOWER for run in taken)
 
 
-def test_promising_and_unanimous() -> None:
-    assert is_promising([0.02] * 3, TIGHT)
-    assert is_promising([0.0] * 3, TIGHT)
-    assert not is_promising([0.02, -0.02] * 10 + [0.02] * 4, TIGHT)
-    assert is_unanimous([0.02] * 3, TIGHT)
-    assert is_unanimous([0.0] * 3, TIGHT)
-    assert not is_unanimous([0.02, -0.02], TIGHT)
+@pytest.mark.parametrize(("r", "promising", "unanimous"), [
+    ([0.02] * 3, True, True), ([0.0] * 3, True, True), ([0.02, -0.02] * 10 + [0.02] * 4, False, False),
+])  # fmt: skip
+def test_promising_and_unanimous(r: list[float], promising: bool, unanimous: bool) -> None:
+    assert (is_promising(r, TIGHT), is_unanimous(r, TIGHT)) == (promising, unanimous)
 
 
 # --- the ratio and its interval ------------------------------------------------------------------
 
 
-def test_an_interval_takes_eight_blocks_and_holds_the_ratio() -> None:
-    assert interval([]) is None
-    assert interval([0.01] * 3) is None
+def test_an_interval_takes_eight_blocks_and_covers_the_ratio() -> None:
+    assert interval([]) is interval([0.01] * 3) is None
     enough = interval([0.01 + 0.001 * n for n in range(20)])
     assert enough is not None
     assert enough[0] < math.exp(0.0195) < enough[1]
-
-
-def test_intervals_cover() -> None:
     rng = np.random.default_rng(9)
-    found = [interval(list(0.003 * rng.standard_normal(30))) for _ in range(200)]
-    covering = sum(one is not None and one[0] <= 1 <= one[1] for one in found)
-    assert covering >= 190
+    found = [interval(list(0.003 * rng.standard_normal(30))) for _ in range(60)]
+    assert sum(one is not None and one[0] <= 1 <= one[1] for one in found) >= 57
 
 
 # --- pairs of processes --------------------------------------------------------------------------
@@ -172,21 +158,21 @@ def test_pairs_of_processes_decide(found: list[float], decision: Decision | None
     assert over_processes(found, TIGHT, share(1, 1)) is decision
 
 
-def test_no_more_pairs_than_may_decide() -> None:
-    assert wants_pair([1.01], TIGHT)
-    assert not wants_pair([1.02] * max(LOOKS), TIGHT)
-    assert wants_pair([1.02, 1.01, 1.0], TIGHT)
-    assert not wants_pair([1.02, 1.0, 1.01, 1.0], TIGHT)
+@pytest.mark.parametrize(("ratios", "wanted"), [
+    ([1.01], True), ([1.02] * max(LOOKS), False), ([1.02, 1.01, 1.0], True), ([1.02, 1.0, 1.01, 1.0], False),
+])  # fmt: skip
+def test_no_more_pairs_than_may_decide(ratios: list[float], wanted: bool) -> None:
+    assert wants_pair(ratios, TIGHT) is wanted
 
 
 def test_one_pair_of_processes_proves_a_large_gain_alone() -> None:
-    assert not proven_faster(0.985, TIGHT)
-    assert proven_faster(0.97, TIGHT)
+    assert [proven_faster(ratio, TIGHT) for ratio in (0.985, 0.97)] == [False, True]
 
 
-def test_equal_callables_are_red_at_no_more_than_their_share() -> None:
+@sizes(1000, 30_000)
+def test_equal_callables_are_red_at_no_more_than_their_share(runs: int) -> None:
     rng, alpha, red = np.random.default_rng(10), 0.01, 0
-    for _ in range(3000):
+    for _ in range(runs):
         sd = math.sqrt(2 * PROCESS_DEVIATION**2 / rng.chisquare(2)) * math.sqrt(2)
         found = [math.exp(sd * rng.standard_normal())]
         while found[0] > 1 + TIGHT.tolerance and wants_pair(found, TIGHT):
@@ -195,7 +181,7 @@ def test_equal_callables_are_red_at_no_more_than_their_share() -> None:
             if decision is not None:
                 red += decision is Decision.SLOWER
                 break
-    assert red <= 3000 * alpha
+    assert red <= runs * alpha
 
 
 def test_a_comparison_decides_by_its_blocks() -> None:

@@ -70,8 +70,6 @@ class SimulatedArrays:
                high: float | None = None) -> Any:  # fmt: skip
         return np.empty(shape, dtype)
 
-    zeros = full = empty_like = array = empty
-
 
 class SimulatedMachine:
     """See the module."""
@@ -93,18 +91,10 @@ class SimulatedMachine:
     def timer(self, name: TimerName | None = None) -> Timer:
         return SimulatedTimer(self, name or "cupti")
 
-    stream_pointer = 7
-
-    def current(self) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext()
-
     def synchronize(self) -> None: ...
 
     def fault(self) -> str:
         return ""
-
-    def is_idle(self) -> bool:
-        return True
 
     def release_unused(self) -> None: ...
 
@@ -114,9 +104,3 @@ class SimulatedMachine:
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
         yield
-
-    def peak(self, name: str) -> float:
-        return {"copy_bandwidth": 4.3e12, "fma_throughput": 6.0e13}[name]
-
-    def to_host(self, array: Any) -> Any:
-        return np.asarray(array)

@@ -14,8 +14,7 @@ def words(binary: KernelBinary) -> np.ndarray:
     return np.frombuffer(text_of(read_cubin(binary.cubin).elf, binary.symbol).data, "<u4").astype(np.int64)
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_120"])
-@pytest.mark.parametrize("family", [LOOP, COPY], ids=["loop", "copy"])
+@pytest.mark.parametrize(("family", "arch"), [(LOOP, "sm_80"), (COPY, "sm_120")], ids=["loop", "copy"])
 def test_slower_version_differs_in_its_count_alone(arch: str, family: Family) -> None:
     baseline = words(family.compiled(4096, arch))
     for added in (1, 1 << 20):
@@ -23,7 +22,7 @@ def test_slower_version_differs_in_its_count_alone(arch: str, family: Family) ->
         assert set(slower[slower != baseline] - baseline[slower != baseline]) == {added}
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", ["loop", "copy"])
 def test_kernel_is_the_same_code_behind_another_function(kernel: str) -> None:
     family, count = KERNELS[kernel]
     alone, moved = (family.compiled(count, "sm_90", moved=moved) for moved in (False, True))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,15 +12,13 @@ from pytest_gpuperf.results import Ended
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Iterator[Run]:
-    with contextlib.ExitStack() as cleanups:
-        yield Run(tmp_path, cleanups)
+def run(tmp_path: Path) -> Run:
+    return Run(tmp_path)
 
 
 @pytest.fixture
-def without_gpu(tmp_path: Path) -> Iterator[Run]:
-    with contextlib.ExitStack() as cleanups:
-        yield Run(tmp_path, cleanups, has_gpu=False)
+def without_gpu(tmp_path: Path) -> Run:
+    return Run(tmp_path, has_gpu=False)
 
 
 @pytest.fixture

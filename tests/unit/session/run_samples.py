@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
 from pytest_gpuperf import run as product
 from pytest_gpuperf import stash
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.baselines.trust import BaselineTrust
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import Key, StaticProfile, StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, TimeFigures, Verdict
+from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.results import Results, TestsFound
 
@@ -45,10 +42,6 @@ def judgement(
     return Judgement(key=key(workload), target=target, kind=kind, verdict=verdict, reason=reason, **more)
 
 
-def figures(**fields: Any) -> TimeFigures:
-    return TimeFigures(**{"ratio": 1.0, **fields})
-
-
 def static_record(code: str = "c0", kernel: str = "copy", cubin: str = "", **fields: Any) -> StaticRecord:
     profile = StaticProfile(
         registers=32, stack_bytes=0, spill_store_bytes=0, spill_load_bytes=0, shared_bytes=0, constant_bytes=0,
@@ -64,7 +57,7 @@ def workload(name: str = "copy", *judgements: Judgement, **fields: Any) -> Workl
 class FakeItem:
     """One test: what the plugin asks of pytest's item."""
 
-    def __init__(self, config: Any, test: str = TEST, **marker: Any) -> None:
+    def __init__(self, config: Any, test: str = TEST) -> None:
         self.config = config
         self.nodeid = f"{MODULE}::{test}"
         self.stash = pytest.Stash()
@@ -72,16 +65,6 @@ class FakeItem:
         self.location = (MODULE, 6, test)
         self.fixturenames = ["gpuperf"]
         self.user_properties: list[tuple[str, object]] = []
-        self._marker = marker
-
-    def iter_markers(self, name: str) -> Iterator[Any]:
-        assert name == "gpuperf"
-        if self._marker:
-            yield SimpleNamespace(args=(), kwargs=self._marker)
-
-
-ONLY_LISTED = ("collectonly", "showfixtures", "show_fixtures_per_test")
-"""Options with which no test runs."""
 
 
 class Shared(product.Run):
@@ -92,43 +75,32 @@ class Shared(product.Run):
     targets: Any = ("sm_90",)
     revision: Any = None
     opened: Any = None
-    measured_peaks: ClassVar[Any] = {}
-    session: Any = None
     compile_cache: Any = object()
     device: Any = SimpleNamespace(facts=SimpleNamespace(slug="nvidia-h200", arch="sm_90"))
 
 
 class Run:
-    """One process of a run, and what it is asked to do; ``cleanups`` is what pytest does when it ends."""
+    """One process of a run, and what it is asked to do."""
 
-    def __init__(self, folder: Path, cleanups: contextlib.ExitStack, *, has_gpu: bool = True) -> None:
+    def __init__(self, folder: Path, *, has_gpu: bool = True) -> None:
         self.options = Options(enabled=True, baselines=folder / "baselines")
         self.store = BaselineStore(self.options.baselines)
-        self.plugins: set[str] = set()
         self.config: Any = SimpleNamespace(
-            stash=pytest.Stash(), rootpath=folder, option=SimpleNamespace(**dict.fromkeys(ONLY_LISTED, False)),
-            pluginmanager=SimpleNamespace(hasplugin=lambda name: name in self.plugins, get_plugin=lambda name: None),
-            hook=SimpleNamespace(), add_cleanup=cleanups.callback,
+            stash=pytest.Stash(), rootpath=folder, option=SimpleNamespace(), args=[str(folder)],
             invocation_params=SimpleNamespace(args=("--gpuperf",), dir=folder),
-            getini=lambda name: [], getoption=lambda name, default=None: default,
-            args=[str(folder)], args_source=pytest.Config.ArgsSource.ARGS,
+            getoption=lambda name, default=None: default,
         )  # fmt: skip
         self.config.stash[stash.OPTIONS] = self.options
         self.worker: Any = Shared(self.config, self.options)
         self.worker.has_gpu, self.worker.store = has_gpu, self.store
         self.worker.no_device = None if has_gpu else "no driver\nand more words"
-        self.worker.trust = BaselineTrust(folder, everything=not self.options.ci)
         self.config.stash[stash.RUN] = self.worker
 
-    @property
-    def state(self) -> Any:
-        return self.worker
-
-    def item(self, test: str = TEST, **marker: Any) -> Any:
-        return FakeItem(self.config, test, **marker)
+    def item(self, test: str = TEST) -> Any:
+        return FakeItem(self.config, test)
 
     def session(self, status: int = 0) -> Any:
-        return SimpleNamespace(config=self.config, exitstatus=pytest.ExitCode(status), items=[], testsfailed=0)
+        return SimpleNamespace(config=self.config, exitstatus=pytest.ExitCode(status))
 
     def collected(self, *tests: str, **found: Any) -> Results:
         """It has met ``MODULE`` and chosen these tests of it; ``found`` is what else it found, or found in place."""

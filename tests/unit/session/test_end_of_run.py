@@ -39,46 +39,30 @@ def finished(run: Run, status: int = OK) -> tuple[int, Outcome]:
     return int(session.exitstatus), run.worker.outcome
 
 
-# --- a run that gathered nothing -----------------------------------------------------------------
+NOTHING_GATHERED: dict[str, tuple[dict[str, Any], list[dict[str, Any]], str]] = {
+    # options, what tests found, and then: how the words begin, empty for a run that gathered something
+    "no test": ({}, [], "nothing was measured: no test ran. "),
+    "no kernel": ({}, [{}], "nothing was measured: 1 test ran and has no kernel or time to judge. "),
+    "no GPU": ({}, [{"status": "static only"}, {}], "nothing was measured: 2 tests ran and have no kernel or time to "),
+    "a kernel": ({}, [{"workloads": (MEASURED,)}], ""),
+    "no counters": ({"enabled": False, "ncu": ("full",)}, [{"workloads": (MEASURED,)}], "nothing was counted: 1 test "),
+    "counters": ({"enabled": False, "ncu": ("full",)}, [{"workloads": (workload(counters={"a": 1.0}),)}], ""),
+}
 
 
-@pytest.mark.parametrize(
-    ("options", "tests", "words"),
-    [
-        ({}, [], "nothing was measured: no test ran. "),
-        ({}, [{}], "nothing was measured: 1 test ran and has no kernel or time to judge. "),
-        (
-            {},
-            [{"status": "static only"}, {}],
-            "nothing was measured: 2 tests ran and have no kernel or time to ",
-        ),
-        ({}, [{"workloads": (MEASURED,)}], ""),
-        (
-            {"enabled": False, "ncu": ("full",)},
-            [{"workloads": (MEASURED,)}],
-            "nothing was counted: 1 test ran ",
-        ),
-        ({"enabled": False, "ncu": ("full",)}, [{"workloads": (workload(counters={"a": 1.0}),)}], ""),
-    ],
-)
-def test_run_that_gathered_nothing_fails(run: Run, options: Any, tests: list[dict[str, Any]], words: str) -> None:
+@pytest.mark.parametrize("case", NOTHING_GATHERED)
+def test_run_that_gathered_nothing_fails_unless_it_failed_already(run: Run, case: str) -> None:
+    options, tests, words = NOTHING_GATHERED[case]
     run.with_options(**options)
     for number, evidence in enumerate(tests):
         came(run, f"test_{number}", **evidence)
+    for before in (FAILED, INTERRUPTED, 3, 4):
+        status, outcome = finished(run, before)
+        assert (status, outcome.nothing) == (before, "")
     for before in (OK, NONE_COLLECTED):
         status, outcome = finished(run, before)
         assert status == (NOTHING if words else before)
-        assert outcome.nothing.startswith(words)
-        assert bool(outcome.nothing) == bool(words)
-
-
-@pytest.mark.parametrize("status", [FAILED, INTERRUPTED, 3, 4])
-def test_run_that_failed_already_keeps_its_status(run: Run, status: int) -> None:
-    found, outcome = finished(run, status)
-    assert (found, outcome.nothing) == (status, "")
-
-
-# --- missing records, a revision -------------------------------------------------------------------
+        assert (outcome.nothing.startswith(words), bool(outcome.nothing)) == (True, bool(words))
 
 
 def test_missing_record_fails_a_run_that_is_green_so_far(gated: Run) -> None:
@@ -87,30 +71,22 @@ def test_missing_record_fails_a_run_that_is_green_so_far(gated: Run) -> None:
     status, outcome = finished(gated)
     assert status == FAILED
     assert outcome.missing[0].startswith("1 workload NOT-MEASURED on sm_90: its test was deleted or renamed: ")
-
-
-def test_missing_record_is_a_remark_where_it_is_not_gated(gated: Run) -> None:
-    came(gated, workloads=(MEASURED,))
+    gated.worker.outcome = Outcome()
     status, outcome = finished(gated.with_options(open="warn"))
     assert (status, outcome.missing, len(outcome.left_out)) == (OK, (), 1)
-
-
-def test_baselines_that_cannot_be_read_are_missing(gated: Run) -> None:
     (gated.options.baselines / "manifest.json").write_text("{")
-    came(gated, workloads=(MEASURED,))
-    status, outcome = finished(gated)
+    status, outcome = finished(gated.with_options(open="fail"))
     assert (status, outcome.missing[0].partition(":")[0]) == (FAILED, "missing records cannot be found")
 
 
-@pytest.mark.parametrize(("python", "told"), [(None, True), (Path("/opt/python"), False)])
 def test_comparison_with_itself_is_said_unless_its_environment_is_another(
-    gated: Run, monkeypatch: pytest.MonkeyPatch, python: Path | None, *, told: bool
+    gated: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gated.worker.revision = Revision(commit="c0", name="c0 (yesterday)", archs=("sm_90",))
     monkeypatch.setattr(end_of_run, "with_itself", lambda *_: "it is itself")
-    came(gated, workloads=(MEASURED,))
-    status, outcome = finished(gated.with_options(against="HEAD", against_python=python))
-    assert (status, "it is itself" in outcome.left_out) == (OK, told)
+    for python in (Path("/opt/python"), None):
+        _, outcome = finished(gated.with_options(against="HEAD", against_python=python))
+        assert ("it is itself" in outcome.left_out) is (python is None)
 
 
 # --- updates -------------------------------------------------------------------------------------
@@ -148,33 +124,11 @@ def test_update(run: Run, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
     assert outcome.updated == (not problem)
 
 
-# --- children, reports, what is kept -------------------------------------------------------------
-
-
-def test_child_judges_nothing(run: Run) -> None:
-    run.with_options(task=ConfirmTask(folder=run.config.rootpath, places=()))
-    assert finished(run) == (OK, Outcome())
-
-
-def test_evidence_is_kept_for_explanations(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    came(run, "test_b")
-    came(run, "test_c", status="checked only")
-    finished(run)
-    assert not last_run.path_below(run.config.rootpath).exists()
-    came(run, workloads=(MEASURED,))
-    finished(run)
-    kept = read_report(last_run.path_below(run.config.rootpath))
-    assert ({one.test for one in kept.tests}, kept.baselines) == ({"test_c", TEST}, "baselines")
-
-
-def test_evidence_that_cannot_be_kept_fails_nobody(run: Run) -> None:
-    (run.config.rootpath / ".gpuperf").write_text("in the way", encoding="utf-8")
-    came(run, workloads=(MEASURED,))
-    status, outcome = finished(run)
-    assert (status, ".gpuperf" in outcome.left_out[0]) == (OK, True)
+# --- reports -------------------------------------------------------------------------------------
 
 
 def test_reports_are_written_when_all_is_known(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for ``gpuperf explain`` too, if there is anything to explain; a child writes none."""
     documents: list[Any] = []
 
     def write_reports(document: Any, files: Any) -> tuple[list[str], list[str]]:
@@ -183,13 +137,25 @@ def test_reports_are_written_when_all_is_known(run: Run, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(end_of_run, "write_reports", write_reports)
     monkeypatch.setattr(end_of_run, "document_of", lambda report: report)
-    finished(run)
-    assert documents == []
+    kept = last_run.path_below(run.config.rootpath)
+    run.with_options(task=ConfirmTask(folder=run.config.rootpath, places=()))
+    assert finished(run) == (OK, Outcome())
+    finished(run.with_options(task=None))
     status, outcome = finished(run.with_options(reports=("report.html",)))
     assert (status, outcome.reports, outcome.unwritten) == (NOTHING, ("report.html",), ())
     (document,) = documents
     assert (document.exit_status, document.problems, document.plugin) == (NOTHING, (outcome.nothing,), __version__)
     assert document.warnings == tuple(remarks.run_remarks(run.worker.results, outcome, run.options))
+    assert not kept.exists()
     came(run, workloads=(MEASURED,))
     status, outcome = finished(run.with_options(reports=("report.html", "no.html")))
     assert (status, outcome.unwritten) == (FAILED, ("no.html",))
+    report = read_report(kept)
+    assert ([one.test for one in report.tests], report.baselines) == ([TEST], "baselines")
+
+
+def test_evidence_that_cannot_be_kept_fails_nobody(run: Run) -> None:
+    (run.config.rootpath / ".gpuperf").write_text("in the way", encoding="utf-8")
+    came(run, workloads=(MEASURED,))
+    status, outcome = finished(run)
+    assert (status, ".gpuperf" in outcome.left_out[0]) == (OK, True)

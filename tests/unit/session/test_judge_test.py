@@ -15,7 +15,7 @@ from pytest_gpuperf.explain import Estimates, VersionPair
 from pytest_gpuperf.judge.static_weight import StaticEstimate
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.task import Revision, RevisionTask
+from pytest_gpuperf.model.task import Revision
 from pytest_gpuperf.model.verdict import Advice, Change, Judgement, Verdict
 from pytest_gpuperf.revision.foreign_files import FOREIGN
 from pytest_gpuperf.session import judge_test
@@ -61,12 +61,9 @@ def test_verdict_is_that_on_the_record_of_the_same_name(run: Run) -> None:
     record(run, static_record(block=BLOCK))
     assert judged(run, kernel(static_record(block=BLOCK))).verdict is Verdict.UNCHANGED
     assert judged(run, kernel(static_record("c1", block=BLOCK))).verdict is Verdict.SAME
-
-
-def test_static_verdicts_stand_before_the_others(run: Run) -> None:
     one = workload("copy", judgement(Verdict.SAME), static=dict.fromkeys(("sm_90", "sm_80"), static_record()))
-    found = judge_static(run.worker, one, of(one), Estimates(run.store, {}, None))
-    assert [each.target for each in found.judgements] == ["sm_90", "sm_80", "nvidia-h200"]
+    several = judge_static(run.worker, one, of(one), Estimates(run.store, {}, None))
+    assert [each.target for each in several.judgements] == ["sm_90", "sm_80", "nvidia-h200"]
 
 
 def test_kernel_that_was_not_launched_is_known_by_its_code_before_its_name(run: Run) -> None:
@@ -79,12 +76,11 @@ def test_kernel_that_was_not_launched_is_known_by_its_code_before_its_name(run: 
 
 
 def test_record_that_another_workload_stands_for_is_not_compared_with(run: Run) -> None:
-    first = kernel(static_record("c0"), launched=False)
-    labelled = kernel(static_record("c2"), "copy [-DA]", launched=False)
+    works = kernel(static_record("c0"), launched=False), kernel(static_record("c2"), "copy [-DA]", launched=False)
     record(run, static_record("c0", block=BLOCK))
-    assert judged(run, first, labelled).verdict is Verdict.NEW
+    assert judged(run, *works).verdict is Verdict.NEW
     record(run, static_record("c1", block=BLOCK), "copy [-DB]")
-    assert judged(run, first, labelled).verdict is Verdict.SAME
+    assert judged(run, *works).verdict is Verdict.SAME
 
 
 def test_machine_code_is_unrecorded_unless_the_record_has_the_same_and_its_cubin(run: Run) -> None:
@@ -167,52 +163,22 @@ def test_time_outranks_code_where_there_is_a_gpu(run: Run, without_gpu: Run, mon
     assert in_order(without_gpu.worker, one) == one
 
 
-# --- a revision --------------------------------------------------------------------------------------
+# --- a revision, and renamed workloads ---------------------------------------------------------------
 
-
-@pytest.fixture
-def unexplained(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judge_test, "explain_test", lambda run, test, estimates: None)
-
-
-@pytest.mark.usefixtures("unexplained")
-def test_every_workload_is_judged_in_the_words_of_the_revision(run: Run) -> None:
-    run.worker.revision = Revision(commit="c0", name="c0 (yesterday)", archs=("sm_90",))
-    foreign: Any = SimpleNamespace(lines=lambda: ())
-    run.config.stash[FOREIGN] = foreign
-    verdicts = (Verdict.NEW, Verdict.SLOWER)
-    test = of(*(workload(name, *(judgement(one, workload=name) for one in verdicts)) for name in ("copy", "scale")))
-    assert judge_test.judge_test(run.worker, test, whole=True) == ""
-    for work in test.workloads.values():
-        assert [one.reason for one in work.judgements] == ["it is not in c0 (yesterday)", ""]
-
-
-def test_process_of_a_revision_keeps_every_kernel_and_all_machine_code(run: Run) -> None:
-    folder = run.config.rootpath
-    run.with_options(enabled=False, task=RevisionTask(folder=folder, others=(), tree=folder, reading=3, writing=4))
-    test = TestRecord(MODULE, TEST)
-    for code in ("c0", "c1"):
-        new = msgspec.structs.replace(static_record(code), source_hash=code * 32)
-        test.add_compiled("copy", {"sm_90": new}, COMPILER, (f"-D={code}",), "a.cu")
-    test.cubins = {"ab": b"machine code"}
-    assert judge_test.judge_test(run.worker, test, whole=True) == ""
-    assert (len(test.workloads), test.unrecorded) == (2, {"ab"})
-
-
-# --- renamed workloads -------------------------------------------------------------------------------
 
 RENAMED: dict[str, tuple[str, bool, Verdict, str]] = {
     # code of the new one, whether with a revision, and then: verdict, how the reason begins
     "same code": ("c0", False, Verdict.NEW, "was tests/test_copy.py::test_copy [old], with the same machine code: run"),
     "other code": ("c1", False, Verdict.NEW, "no baseline"),
     "same code in a revision": ("c0", True, Verdict.UNCHANGED, "was tests/test_copy.py::test_copy [old], with the"),
+    "other name in a revision": ("c2", True, Verdict.NEW, "it is not in c0"),
     "other code in a revision": ("c1", True, Verdict.NOT_COMPARABLE, "it has the kernel of tests/test_copy.py::test_c"),
 }
 
 
-@pytest.mark.usefixtures("unexplained")
 @pytest.mark.parametrize("case", RENAMED)
-def test_renamed_workload_is_recognised(run: Run, case: str) -> None:
+def test_renamed_workload_is_recognised(run: Run, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
+    monkeypatch.setattr(judge_test, "explain_test", lambda run, test, estimates: None)
     code, is_revision, verdict, reason = RENAMED[case]
     record(run, static_record(), "old")
     run.collected(TEST)
@@ -220,7 +186,7 @@ def test_renamed_workload_is_recognised(run: Run, case: str) -> None:
         run.worker.revision = Revision(commit="c0", name="c0", archs=("sm_90",))
         foreign: Any = SimpleNamespace(lines=lambda: ())
         run.config.stash[FOREIGN] = foreign
-    test = of(kernel(static_record(code), "new"))
+    test = of(kernel(static_record(code, "scale" if code == "c2" else "copy"), "new"))
     assert judge_test.judge_test(run.worker, test, whole=True) == ""
     (found,) = test.workloads["new"].judgements
     assert (found.verdict, found.reason[: len(reason)]) == (verdict, reason)
@@ -230,43 +196,24 @@ def test_renamed_workload_is_recognised(run: Run, case: str) -> None:
 # --- causes ------------------------------------------------------------------------------------------
 
 CAUSE = Advice(cause="bank conflicts", evidence=(), gain=0.4)
-TELLING = [Verdict.SLOWER, Verdict.WORSE, Verdict.BETTER, Verdict.SAME]
+TELLING = {Verdict.SLOWER, Verdict.WORSE, Verdict.BETTER, Verdict.SAME}
 
 
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Comparisons that are explained; all of them find the same."""
-    calls: list[Any] = []
+def test_causes_are_looked_for_where_something_changed(
+    run: Run, without_gpu: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
 
     def explain_each(estimates: Any, comparisons: Any) -> Any:
-        for one in comparisons:
-            assert one.estimates == estimates == "estimates"
-            calls.append(one)
-            yield (None, "after", (CAUSE,))
+        asked.extend(comparisons)
+        return [(None, "after", (CAUSE,)) for _ in comparisons]
 
     monkeypatch.setattr(judge_test, "explain_each", explain_each)
-    return calls
-
-
-def explained(run: Run, *works: WorkloadEvidence) -> TestRecord:
-    test, estimates = of(*works), "estimates"
-    judge_test.explain_test(run.worker, test, estimates)  # type: ignore[arg-type]
-    return test
-
-
-@pytest.mark.parametrize("verdict", Verdict)
-def test_causes_are_looked_for_where_something_changed(run: Run, asked: list[Any], verdict: Verdict) -> None:
-    work = workload("copy", judgement(Verdict.UNCHANGED), judgement(verdict))
-    found = explained(run, work).workloads["copy"]
-    assert found.advice == ((CAUSE,) if verdict in TELLING else ())
-
-
-def test_explanations_are_asked_with_what_the_run_has(run: Run, without_gpu: Run, asked: list[Any]) -> None:
-    same = judgement(Verdict.SAME)
-    test = explained(run, workload("copy", same, static={"sm_90": static_record()}), workload("callable", same))
-    first, _ = asked
-    assert ([one.key for one in first.workloads], first.facts) == (
-        [one.key for one in test.workloads.values()], run.worker.device.facts
-    )  # fmt: skip
-    explained(without_gpu, workload("copy", same))
-    assert asked[-1].facts is None
+    for process, facts in ((run, run.worker.device.facts), (without_gpu, None)):
+        asked.clear()
+        test = of(*(workload(one.value, judgement(Verdict.UNCHANGED), judgement(one)) for one in Verdict))
+        judge_test.explain_test(process.worker, test, "estimates")  # type: ignore[arg-type]
+        assert {Verdict(name) for name, work in test.workloads.items() if work.advice == (CAUSE,)} == TELLING
+        assert [(one.estimates, len(one.workloads), one.facts) for one in asked] == [
+            ("estimates", len(Verdict), facts)
+        ] * len(TELLING)

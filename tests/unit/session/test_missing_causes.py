@@ -113,23 +113,11 @@ def test_deletion_shows_below_the_paths_of_a_run_alone(recorded: Run, lf: bool) 
         assert bool(noted(recorded)[0]) == (is_below and not lf)
 
 
-def test_run_that_was_cut_short_leaves_out_the_rest(recorded: Run) -> None:
-    recorded.collected(TEST)
-    assert (noted(recorded, 1)[0], noted(recorded, 2)) == ((), ((), ()))
-
-
 def test_workload_that_other_gpus_alone_are_timed_with_is_not_this_ones(recorded: Run) -> None:
     results = recorded.collected(TEST)
     results.ends[NODE] = PASSED
     results.by_test[NODE] = evidence(workload("here", judgement(Verdict.SAME, workload="here")), device=H200)
-    recorded.store.write(
-        Update(
-            time={
-                ("nvidia-a100", key()): TIME,
-                (H200.slug, key("here")): TIME,
-            }
-        )
-    )
+    recorded.store.write(Update(time={("nvidia-a100", key()): TIME, (H200.slug, key("here")): TIME}))
     assert noted(recorded) == ((), ())
     results.by_test[NODE] = evidence(device=H200)
     ((line,), _) = noted(recorded)
@@ -145,7 +133,9 @@ def test_renamed_workload_is_not_missing_and_revisions_only_name_what_is_gone(re
     assert noted(recorded) == ((), ())
 
 
-def test_update_only_names_what_is_missing(recorded: Run) -> None:
+def test_update_and_a_run_that_was_cut_short_only_name_what_is_missing(recorded: Run) -> None:
+    recorded.collected(TEST)
+    assert (noted(recorded, 1)[0], noted(recorded, 2)) == ((), ((), ()))
     recorded.collected()
     red, remarks = noted(recorded.with_options(update="all"))
     assert (red, len(remarks)) == ((), 1)
@@ -155,9 +145,12 @@ def test_update_only_names_what_is_missing(recorded: Run) -> None:
 # --- targets ---------------------------------------------------------------------------------------
 
 
-def test_target_without_records_is_missing(recorded: Run) -> None:
+def test_target_without_records_is_missing_unless_it_is_left_out(recorded: Run) -> None:
     recorded.store.write(Update(static={("sm_80", COMPILER, key()): static_record()}))
     recorded.collected(TEST).ends[NODE] = Ended("failed")
+    left_out = ("partial run: --gpuperf-arch leaves out sm_80, with baselines",)
+    assert noted(recorded.with_options(archs=("sm_90",))) == ((), left_out)
+    recorded.with_options(archs=())
     (recorded.options.baselines / "sm_80" / "tests" / "test_copy.jsonl").unlink()
     recorded.store.forget()
     ((line,), _) = noted(recorded)
@@ -165,15 +158,6 @@ def test_target_without_records_is_missing(recorded: Run) -> None:
     assert "record them: pytest --update-baselines=new --gpuperf-arch=sm_80; or restore them" in line
     assert noted(recorded.with_options(open="warn"))[1] == (line,)
     assert noted(recorded.with_options(archs=("sm_90",), open="fail")) == ((), ())
-
-
-def test_architectures_that_are_left_out_are_named(recorded: Run) -> None:
-    recorded.store.write(Update(static={("sm_80", COMPILER, key()): static_record()}))
-    recorded.collected(TEST).ends[NODE] = Ended("failed")
-    recorded.worker.targets = ("sm_90",)
-    assert noted(recorded.with_options(archs=("sm_90",))) == (
-        (), ("partial run: --gpuperf-arch leaves out sm_80, with baselines",)
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("arch", "expected"), [("sm_90a", True), ("sm_100a", False), ("sm_80", True)])

@@ -27,13 +27,8 @@ class Bench:
         self, ratio: float = 1.0, *, base_ns: float = 1e5, noise: Callable[[int], float] = lambda i: 1.0,
         of_candidate: Callable[[int], float] = lambda i: 1.0, each_s: float = 1e-4,
     ) -> None:  # fmt: skip
-        self.ratio, self.base_ns, self.noise, self.of_candidate, self.each_s = (
-            ratio,
-            base_ns,
-            noise,
-            of_candidate,
-            each_s,
-        )
+        self.ratio, self.base_ns, self.each_s = ratio, base_ns, each_s
+        self.noise, self.of_candidate = noise, of_candidate
         self.now_s, self.taken, self.placed, self.left = 1000.0, 0, [0][:0], False
         self.calls: list[list[Slot]] = []
         self.states = iter(lambda: DeviceState(sm_clock_mhz=1980), None)

@@ -5,21 +5,20 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from collections.abc import Sequence
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from bench import Bench, jitter
-from recordings import drawn, recordings
+from recordings import Recording, drawn, recordings
 
 from pytest_gpuperf.judge.decision import ALPHA, MOST_BLOCKS, Decision, decide, share
 from pytest_gpuperf.model.device_facts import DeviceState
 from pytest_gpuperf.model.limits import LIMITS
 from pytest_gpuperf.timing.blocks import (
     BURST_S,
-    LEAST_SIZE,
     LONGEST_SLOT,
-    MOST_SIZE,
     Plan,
     blocks_of,
     pad_of,
@@ -46,31 +45,20 @@ def decision(found: Compared, alpha: float = ALPHA) -> Decision | None:
 # --- the layout ----------------------------------------------------------------------------------
 
 
-def size_of(laid_out: Plan) -> int:
-    """Samples per side and block."""
-    return laid_out.samples * laid_out.repeats * len(laid_out.order) // 2
-
-
-@pytest.mark.parametrize(("sd", "least", "most"), [(0.0, 6, 6), (0.002, 6, 8), (0.01, 30, 130), (0.2, 190, 200)])
-def test_noise_sets_the_size_of_a_block(sd: float, least: int, most: int) -> None:
-    bench = Bench(noise=jitter(sd))
-    found = plan(bench, bench.sides, TIGHT, bench.base_ns, 60.0)
-    assert least <= size_of(found) <= most
+@pytest.mark.parametrize(("sd", "base_ns", "tick_ns", "budget_s", "least", "most"), [
+    (0.0, 1e5, 1.0, 60.0, 6, 6), (0.002, 1e5, 1.0, 60.0, 6, 8), (0.01, 1e5, 1.0, 60.0, 30, 130),
+    (0.2, 1e5, 1.0, 60.0, 190, 200), (0.2, 5e5, 1.0, 60.0, 190, 200), (0.2, 5e5, 1.0, 0.5, 14, 14),
+    (0.2, 5e5, 1.0, 0.2, 4, 6), (0.0, 2500.0, 100.0, 5.0, 54, 54),
+])  # fmt: skip
+def test_noise_the_budget_and_the_tick_set_the_size_of_a_block(
+    sd: float, base_ns: float, tick_ns: float, budget_s: float, least: int, most: int
+) -> None:
+    bench = Bench(noise=jitter(sd), base_ns=base_ns)
+    bench.tick_ns = tick_ns
+    found = plan(bench, bench.sides, TIGHT, base_ns, budget_s)
+    assert least <= found.samples * found.repeats * 2 <= most
     assert found.samples <= LONGEST_SLOT
     assert found.order == "ABBA"
-
-
-def test_a_short_budget_bounds_a_block() -> None:
-    bench = Bench(noise=jitter(0.2), base_ns=5e5)
-    assert plan(bench, bench.sides, TIGHT, 5e5, 0.5) == Plan("ABBA", 7)
-    short, long = (size_of(plan(bench, bench.sides, TIGHT, 5e5, budget_s)) for budget_s in (0.2, 60.0))
-    assert short < long <= MOST_SIZE
-
-
-def test_a_coarse_timer_makes_larger_blocks() -> None:
-    bench = Bench(base_ns=2500.0)
-    bench.tick_ns = 100.0
-    assert size_of(plan(bench, bench.sides, TIGHT, 2500.0, 5.0)) > LEAST_SIZE
 
 
 @pytest.mark.parametrize(("duration_ns", "noise", "samples", "blocks"), [
@@ -108,31 +96,25 @@ def test_a_coin_draws_every_order() -> None:
 def test_a_lead_is_one_sample_of_a_call() -> None:
     bench = Bench()
     slots = Plan("AB", 1, 0, blocks=2, lead=1).slots(["AB", "BA"], bench.sides)
-    assert [slot.dropped for slot in slots] == [1, 0, 0, 0]
+    assert [(slot.samples, slot.dropped) for slot in slots] == [(1, 1), (1, 0), (1, 0), (1, 0)]
     assert [slot.run is bench.sides[1].run for slot in slots] == [False, True, True, False]
 
 
 # --- the value of a block ------------------------------------------------------------------------
 
 
-def test_a_value_is_the_log_ratio_of_midmeans() -> None:
-    (block,) = blocks_of(["ABBA"], [[100.0] * 3, [110.0] * 3, [110.0] * 3, [100.0] * 3], 0.1)
-    assert block.r == pytest.approx(math.log(1.1))
-    (turned,) = blocks_of(["BAAB"], [[100.0] * 3, [110.0] * 3, [110.0] * 3, [100.0] * 3], 0.1)
-    assert turned.r == pytest.approx(-block.r)
-
-
-def test_coarse_readings_are_summed_up_by_their_core() -> None:
-    """The middle half of either side reads one tick; the mean of readings tells the two apart."""
-    base, other = [992.0] * 6 + [1024.0] * 2, [992.0] * 4 + [1024.0] * 4
-    (block,) = blocks_of(["AB"], [base, other], 32.0)
-    assert block.r == pytest.approx(math.log(1008.0 / 1000.0))
-
-
-def test_rare_slow_samples_show_in_the_mean() -> None:
-    (block,) = blocks_of(["AB"], [[100.0] * 10, [100.0] * 9 + [500.0]], 0.1)
-    assert block.r == pytest.approx(0.0)
-    assert block.mean == pytest.approx(math.log(1.4))
+@pytest.mark.parametrize(("order", "slots", "tick_ns", "r", "mean"), [
+    ("ABBA", [[100.0] * 3, [110.0] * 3, [110.0] * 3, [100.0] * 3], 0.1, 1.1, 1.1),
+    ("BAAB", [[100.0] * 3, [110.0] * 3, [110.0] * 3, [100.0] * 3], 0.1, 1 / 1.1, 1 / 1.1),
+    # the middle half of either side reads one tick; the mean of readings tells the two apart
+    ("AB", [[992.0] * 6 + [1024.0] * 2, [992.0] * 4 + [1024.0] * 4], 32.0, 1008 / 1000, 1008 / 1000),
+    ("AB", [[100.0] * 10, [100.0] * 9 + [500.0]], 0.1, 1.0, 1.4),
+], ids=["ABBA", "BAAB", "coarse", "rare slow samples"])  # fmt: skip
+def test_the_value_of_a_block(order: str, slots: list[list[float]], tick_ns: float, r: float, mean: float) -> None:
+    (block,) = blocks_of([order], slots, tick_ns)
+    assert (block.r, block.mean) == (pytest.approx(math.log(r)), pytest.approx(math.log(mean)))
+    of_candidate = [taken for side, taken in zip(order, slots, strict=True) if side == "B"]
+    assert block.candidate.tolist() == [sample for taken in of_candidate for sample in taken]
 
 
 @pytest.mark.parametrize("lost", [[], [100.0, math.nan, 100.0], [100.0, 0.0, 100.0]])
@@ -144,19 +126,30 @@ def test_a_lost_sample_is_an_error(lost: list[float]) -> None:
 # --- the comparison ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("ratio", "wanted"),
-    [(1.0, Decision.SAME), (1.02, Decision.SLOWER), (16.0, Decision.SLOWER), (0.9, Decision.FASTER)],
-)
-@pytest.mark.parametrize("base_ns", [1e4, 1e5, 3e6, 5e7])
+@pytest.mark.parametrize(("ratio", "wanted", "base_ns"), [
+    (1.0, Decision.SAME, 1e4), (1.02, Decision.SLOWER, 1e4), (16.0, Decision.SLOWER, 5e7), (0.9, Decision.FASTER, 3e6),
+    (1.02, Decision.SLOWER, 3e6), (1.0, Decision.SAME, 5e7),
+])  # fmt: skip
 def test_clear_cases_decide(ratio: float, wanted: Decision, base_ns: float) -> None:
     bench = Bench(ratio, base_ns=base_ns, noise=jitter(0.001), each_s=base_ns * 1e-9 + 5e-5)
-    found = compared(bench)
+    found = compared(bench, session="s1")
     assert decision(found) is wanted
     assert found.comparison.ratio == pytest.approx(ratio, rel=0.003)
+    assert found.comparison.time_ns == pytest.approx(base_ns * ratio, rel=0.003)
+    assert found.comparison.seconds == pytest.approx(bench.now_s - 1000.0)
+    assert len(found.comparison.means) == len(found.comparison.r)
+    assert bench.placed == list(range(len(bench.placed)))
     assert bench.left
-    assert 1 <= len(found.rounds) <= 4
+    assert len(found.rounds) == min(len(found.comparison.r), 4)
+    assert {one.session for one in found.rounds} == {"s1"}
     assert found.rounds[0].midmean == pytest.approx(base_ns * ratio, rel=0.01)
+
+
+@pytest.mark.parametrize(("base_ns", "warmed"), [(1e5, True), (3e7, False)])
+def test_short_launches_are_warmed_up(base_ns: float, warmed: bool) -> None:
+    bench = Bench(base_ns=base_ns, each_s=base_ns * 1e-9)
+    compared(bench)
+    assert (len(bench.calls[0]) == 1) is warmed
 
 
 def test_equal_seeds_give_equal_orders() -> None:
@@ -188,12 +181,6 @@ def test_no_more_blocks_than_the_most() -> None:
     assert len(found.comparison.r) == MOST_BLOCKS
 
 
-def test_buffers_move_before_every_call() -> None:
-    bench = Bench(noise=jitter(0.001))
-    found = compared(bench)
-    assert bench.placed == list(range(len(found.comparison.r)))
-
-
 def test_sustained_slots_drop_their_first_half_and_their_clocks_are_no_remark() -> None:
     bench, clocks = Bench(ratio=1.05, each_s=1e-2), itertools.cycle((1980, 1500))
     bench.states = iter(lambda: DeviceState(sm_clock_mhz=next(clocks)), None)
@@ -223,20 +210,21 @@ def test_rare_slow_launches_are_slower() -> None:
 # --- blocks of real GPUs -------------------------------------------------------------------------
 
 
+def decided(r: Sequence[float], alpha: float) -> Decision | None:
+    """By the first blocks that decide."""
+    counts = range(1, min(len(r), MOST_BLOCKS) + 1)
+    return next(filter(None, (decide(list(r[:count]), TIGHT, alpha) for count in counts)), None)
+
+
+@pytest.mark.parametrize("runs", [4, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("one", [one for one in recordings() if one.percent == 0], ids=lambda one: one.name)
-def test_recorded_blocks_of_equal_kernels_are_never_slower(one: object) -> None:
-    runs = drawn(np.random.default_rng(2), one.disturbances, 60, MOST_BLOCKS)  # type: ignore[attr-defined]
-    for run in runs:
-        found = next(
-            (known for count in range(1, MOST_BLOCKS) if (known := decide(list(run[:count]), TIGHT, ALPHA))), None
-        )
-        assert found is not Decision.SLOWER
+def test_recorded_blocks_of_equal_kernels_are_never_slower(one: Recording, runs: int) -> None:
+    for run in drawn(np.random.default_rng(2), one.disturbances, runs, MOST_BLOCKS):
+        assert decided(run, ALPHA) is not Decision.SLOWER
 
 
 @pytest.mark.parametrize(
     "one", [one for one in recordings() if one.percent == 2 and one.duration_ns >= 1e4], ids=lambda one: one.name
 )
-def test_recorded_blocks_of_slower_kernels_are_slower(one: object) -> None:
-    r = list(one.r[:MOST_BLOCKS])  # type: ignore[attr-defined]
-    found = next((known for count in range(1, len(r) + 1) if (known := decide(r[:count], TIGHT, share(20, 1)))), None)
-    assert found is Decision.SLOWER
+def test_recorded_blocks_of_slower_kernels_are_slower(one: Recording) -> None:
+    assert decided(one.r, share(20, 1)) is Decision.SLOWER

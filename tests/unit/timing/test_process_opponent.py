@@ -31,7 +31,6 @@ from pytest_gpuperf.timing.process_opponent import (
 )
 
 SOON_S = 5.0
-TIGHT = LIMITS
 
 
 class Side:
@@ -41,19 +40,26 @@ class Side:
         self.time_ns = time_ns
         self.asked: list[tuple[int, int]] = []
         self.pads: list[int] = []
-        self.state = SimpleNamespace(sm_clock_mhz=1980, throttle_reasons=(), other_processes=())
+        self.done: list[str] = []
         self.timer: Any = SimpleNamespace(
             name="cupti", tick_ns=1.0, overhead_ns=0.0, measure=self.measure, kernel_breakdown=({"kernel": 1.0},)
         )
+        state = SimpleNamespace(sm_clock_mhz=1980, throttle_reasons=(), other_processes=())
         self.device: Any = SimpleNamespace(
-            synchronize=lambda: None, release_unused=lambda: None, state=lambda: self.state,
-            arrays=SimpleNamespace(empty=lambda size, dtype: self.pads.append(size)),
+            synchronize=lambda: self.done.append("synchronize"), state=lambda: state,
+            release_unused=lambda: self.done.append("release"), arrays=SimpleNamespace(empty=self.take),
         )  # fmt: skip
+
+    def take(self, size: int, dtype: str) -> None:
+        assert (dtype, self.done[-2:]) == ("uint8", ["synchronize", "release"])
+        self.pads.append(size)
 
     def measure(self, slots: Sequence[Slot], cache: str) -> list[list[float]]:
         assert cache == "cold"
         self.asked += [(slot.samples, slot.dropped) for slot in slots]
         for slot in slots:
+            if slot.reset is not None:
+                slot.reset()
             slot.run()
         return [[self.time_ns() for _ in range(slot.samples)] for slot in slots]
 
@@ -69,9 +75,11 @@ def links() -> Iterator[tuple[Link, Link]]:
 
 
 @contextlib.contextmanager
-def serving(link: Link, side: Side, run: Callable[[], object] = lambda: None) -> Iterator[None]:
+def serving(
+    link: Link, side: Side, run: Callable[[], object] = lambda: None, reset: Callable[[], object] | None = None
+) -> Iterator[None]:
     """The other side, in a thread, until it may resume its test."""
-    thread = threading.Thread(target=serve_samples, args=(link, side.device, side.timer, run, None))
+    thread = threading.Thread(target=serve_samples, args=(link, side.device, side.timer, run, reset))
     thread.start()
     yield
     thread.join(SOON_S)
@@ -84,39 +92,38 @@ def noisy(mean_ns: float) -> Callable[[], float]:
 
 
 def test_each_side_takes_its_own_slots(links: tuple[Link, Link]) -> None:
-    here, there = Side(lambda: 1.0), Side(lambda: 2.0)
+    here, there, words = Side(lambda: 1.0), Side(lambda: 2.0), list[str]()
     timer = TwoSidedTimer(here.timer, links[0], SOON_S)
+    assert (timer.name, timer.tick_ns, timer.overhead_ns) == ("cupti", 1.0, 0.0)
     slots = [Slot(run_there, 2), Slot(lambda: None, 3), Slot(lambda: None, 4), Slot(run_there, 5)]
-    with serving(links[1], there):
+    with serving(links[1], there, lambda: words.append("run"), lambda: words.append("reset")):
+        timer.pad_bytes = 512
         assert timer.measure(slots, "cold") == [[2.0] * 2, [1.0] * 3, [1.0] * 4, [2.0] * 5]
         links[0].send(Resume())
-    assert (here.asked, there.asked) == ([(3, 1), (4, 1)], [(2, 1), (5, 1)])
+    assert (here.asked, there.asked, words) == ([(3, 1), (4, 1)], [(2, 1), (5, 1)], ["reset", "run"] * 2)
     assert timer.kernel_breakdown == ({"kernel": 1.0},)
+    assert (there.pads, there.done) == ([512], ["synchronize", "release", *["synchronize"] * 2]), "moved once"
 
 
-@pytest.mark.parametrize(
-    ("ratio", "mean_ns", "decision"),
-    [
-        (1.0, 5e4, Decision.SAME),
-        (1.02, 5e4, Decision.SLOWER),
-        (0.97, 5e4, Decision.FASTER),
-        (1.04, 2e7, Decision.SLOWER),
-    ],
-)
+@pytest.mark.parametrize(("ratio", "mean_ns", "decision"), [
+    (1.0, 5e4, Decision.SAME), (1.02, 5e4, Decision.SLOWER), (0.97, 5e4, Decision.FASTER), (1.04, 2e7, Decision.SLOWER),
+])  # fmt: skip
 def test_pairs_of_processes_decide(links: tuple[Link, Link], ratio: float, mean_ns: float, decision: Decision) -> None:
-    here, there = Side(noisy(mean_ns * ratio)), Side(noisy(mean_ns))
+    here, there, resets = Side(noisy(mean_ns * ratio)), Side(noisy(mean_ns)), list[int]()
     with serving(links[1], there):
         opponent = ProcessOpponent(
-            here.device, here.timer, links[0], lambda: None, reset=None, cache="cold", patience_s=SOON_S
-        )
+            here.device, here.timer, links[0], lambda: None, reset=lambda: resets.append(1), cache="cold",
+            patience_s=SOON_S,
+        )  # fmt: skip
         found = compare(
-            here.device, opponent, TIGHT, ALPHA, seed=3, duration_ns=mean_ns, budget_s=SOON_S
+            here.device, opponent, LIMITS, ALPHA, seed=3, duration_ns=mean_ns, budget_s=SOON_S
         ).comparison  # fmt: skip
         links[0].send(Resume())
-    assert found.decision(TIGHT, ALPHA) is decision
+    assert found.decision(LIMITS, ALPHA) is decision
     assert found.ratio == pytest.approx(ratio, rel=0.002)
-    assert len(here.pads) == len(there.pads)
+    assert len(here.pads) == len(there.pads) == len(set(there.pads))
     assert here.pads != there.pads
+    assert resets
 
 
 def test_a_failure_there_is_reported_here_and_the_other_side_goes_on(links: tuple[Link, Link]) -> None:
@@ -126,30 +133,30 @@ def test_a_failure_there_is_reported_here_and_the_other_side_goes_on(links: tupl
     timer = TwoSidedTimer(Side(lambda: 1.0).timer, links[0], SOON_S)
     with serving(links[1], Side(lambda: 1.0), broken):
         for _ in range(2):
-            with pytest.raises(OtherSideLost, match="the other side failed: MemoryError: no more"):
+            with pytest.raises(OtherSideLost, match=r"^the other side failed: MemoryError: no more$"):
                 timer.measure([Slot(run_there, 1)], "cold")
         links[0].send(Resume())
 
 
 def test_a_side_that_ended_is_silent_or_sends_nonsense_is_lost(links: tuple[Link, Link]) -> None:
-    with pytest.raises(OtherSideLost, match="did not answer in time"):
+    with pytest.raises(OtherSideLost, match=r"^the other process did not answer in time$"):
         links[0].receive(RemoteSamples, 0.01)
     links[1].send(Ready(workload="a", identity=Identity(code="", launch="callable")))
-    with pytest.raises(OtherSideLost, match="another message than expected"):
+    with pytest.raises(OtherSideLost, match=r"^the other process sent another message than expected \("):
         links[0].receive(RemoteSamples, SOON_S)
     links[1].close()
-    with pytest.raises(OtherSideLost, match="has ended"):
+    with pytest.raises(OtherSideLost, match=r"^the other process has ended$"):
         links[0].receive(RemoteSamples, SOON_S)
-    with pytest.raises(OtherSideLost, match="has ended"):
+    with pytest.raises(OtherSideLost, match=r"^the other process has ended \(Broken pipe\)$"):
         links[0].send(Resume())
 
 
-@pytest.mark.parametrize(
-    ("asked", "duration_ns", "wanted"),
-    [((0.005, 0.01), 5e4, (0.005, 0.01)), ((0.25, 0.5), 5e3, (0.25, 0.5)), ((0.005, 0.01), 5e3, (0.1, 0.2)),
-     ((0.005, 0.01), 0.0, (1.0, 2.0))],
-)  # fmt: skip
+@pytest.mark.parametrize(("asked", "duration_ns", "wanted"), [
+    ((0.005, 0.01), 5e4, (0.005, 0.01)), ((0.005, 0.01), 1e4, (0.005, 0.01)), ((0.25, 0.5), 5e3, (0.25, 0.5)),
+    ((0.1, 0.11), 5e3, (0.1, 0.11)), ((0.005, 0.01), 5e3, (0.1, 0.2)), ((0.005, 0.3), 5e3, (0.1, 0.3)),
+    ((0.005, 0.01), 7e3, (0.071, 0.142)), ((0.005, 0.01), 0.0, (1.0, 2.0)),
+])  # fmt: skip
 def test_work_of_a_few_microseconds_has_wider_limits(
     asked: tuple[float, float], duration_ns: float, wanted: tuple[float, float]
 ) -> None:
-    assert limits_of_processes(type(TIGHT)(*asked), duration_ns) == wanted
+    assert limits_of_processes(type(LIMITS)(*asked), duration_ns) == wanted

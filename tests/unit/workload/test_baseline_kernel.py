@@ -9,7 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from pytest_gpuperf.baselines.baseline_errors import MissingCubinError
+from pytest_gpuperf.baselines.baseline_errors import CubinError
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.model.evidence import KernelBinary, Key
@@ -40,37 +40,27 @@ def recorded(binary: KernelBinary, code_hash: str = "") -> TimeRecord:
     )  # fmt: skip
 
 
-def store_of(*cubins: bytes) -> Mock:
+def baseline(record: TimeRecord, candidate: KernelBinary, *cubins: bytes) -> BaselineLaunch:
+    """Of a store that holds these cubins."""
     stored = {hashlib.sha256(cubin).hexdigest(): cubin for cubin in cubins}
 
     def cubin(sha256: str) -> bytes:
         if sha256 not in stored:
-            raise MissingCubinError("it is missing")
+            raise CubinError("it is missing")
         return stored[sha256]
 
-    store = Mock(root=Path("baselines"), cubin=cubin)
-    store.static.return_value = None
-    return store
-
-
-def launch_of(binary: KernelBinary, record: TimeRecord) -> Mock:
-    launch = Mock(binary=binary, block=(32, 1, 1), dynamic_shared_bytes=0)
+    launch = Mock(binary=candidate, block=(32, 1, 1), dynamic_shared_bytes=0)
     launch.identity.return_value = record.identity
-    launch.kernel.device.facts.slug = "nvidia-h200"
-    return launch
-
-
-def baseline(store: Mock, record: TimeRecord, candidate: KernelBinary) -> BaselineLaunch:
-    worker = Mock(store=store, compile_cache=None, trust=Mock(why_not_launched=Mock(return_value="")))
-    return baseline_launch(worker, KEY, record, launch_of(candidate, record))
+    store = Mock(root=Path("baselines"), cubin=cubin)
+    worker = Mock(store=store, trust=Mock(why_not_launched=Mock(return_value="")))
+    return baseline_launch(worker, KEY, record, launch)
 
 
 def test_another_cubin_is_checked_without_a_disassembler(
     binaries: tuple[KernelBinary, KernelBinary], disassembled: list[str]
 ) -> None:
     old, new = binaries
-    found = baseline(store_of(old.cubin), recorded(old), new)
-    assert found.binary.cubin == old.cubin
+    assert baseline(recorded(old), new, old.cubin).binary.cubin == old.cubin
     assert disassembled == []
 
 
@@ -81,10 +71,9 @@ def test_the_same_cubin_with_another_hash_on_record_is_refused(
     old, new = binaries
     said = new.profile.code_hash if code_hash == "other" else code_hash
     with pytest.raises(NotLaunched, match=f"{re.escape(str(KEY))} is refused: .*the record says"):
-        baseline(store_of(old.cubin), recorded(old, said), old)
+        baseline(recorded(old, said), old, old.cubin)
 
 
 def test_a_missing_cubin_is_refused_though_the_candidate_has_it(binaries: tuple[KernelBinary, KernelBinary]) -> None:
-    binary, _ = binaries
     with pytest.raises(NotLaunched, match=f"{re.escape(str(KEY))} is refused: it is missing"):
-        baseline(store_of(), recorded(binary), binary)
+        baseline(recorded(binaries[0]), binaries[0])

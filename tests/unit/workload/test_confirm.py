@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -83,6 +84,10 @@ def test(monkeypatch: pytest.MonkeyPatch) -> Test:
     return Test(monkeypatch)
 
 
+def taken() -> Any:
+    raise LockError("it is taken")
+
+
 def finding(**fields: Any) -> Confirmation:
     return Confirmation(**{"key": KEY, "kind": "time", "identity": CODE, "time_ns": 5.0, **fields})
 
@@ -104,70 +109,48 @@ def test_an_acquittal_is_no_confirmed_test(test: Test) -> None:
     assert test.worker.confirmed == 0
 
 
-def test_further_processes_are_asked_until_it_is_settled(test: Test) -> None:
-    test.left = [[finding(time_ns=float(number))] for number in range(3)]
-    found = test.settled(settle=lambda left: confirmed(left) if len(left) == 3 else None)
-    assert (found.reason, len(test.tasks)) == ("in two processes", 3)
-
-
-def test_a_later_process_that_leaves_nothing_ends_it(test: Test) -> None:
-    test.left = [[finding()]]
-    found = test.settled(settle=lambda _: None)
-    assert found.reason == "not confirmed: the second process did not reach this workload; proven slower"
-    assert len(test.tasks) == 2
-
-
-@pytest.mark.parametrize(("status", "log", "why"), [
-    (0, "", "the second process did not reach this workload"),
-    (3, "", "the second process failed (pytest exit status 3)"),
-    (1, "E   MemoryError: too large\n", "the second process failed (pytest exit status 1): MemoryError: too large"),
+@pytest.mark.parametrize(("enough", "reason"), [
+    (3, "in two processes"), (9, "not confirmed: the second process did not reach this workload; proven slower"),
 ])  # fmt: skip
-def test_a_loss_stands_where_no_second_process_speaks(test: Test, status: int, log: str, why: str) -> None:
-    test.status, test.log = status, log
-    found = test.settled()
-    assert (found.verdict, found.reason) == (Verdict.SLOWER, f"not confirmed: {why}; proven slower")
-    assert test.sections == ([] if status == 0 else [log.rstrip()])
+def test_further_processes_are_asked_until_it_is_settled(test: Test, enough: int, reason: str) -> None:
+    test.left = [[finding(time_ns=float(number))] for number in range(3)]
+    found = test.settled(settle=lambda left: confirmed(left) if len(left) == enough else None)
+    assert (found.reason, len(test.tasks)) == (reason, min(enough, 4))
 
 
-def test_a_process_that_does_not_end_is_not_waited_for(test: Test) -> None:
-    test.status = None
-    assert "not confirmed: the second process was not done after 12" in test.settled().reason
+UNSETTLED: dict[str, tuple[dict[str, Any], str]] = {
+    "not reached": ({}, "the second process did not reach this workload"),
+    "failed": ({"status": 3}, "the second process failed (pytest exit status 3)"),
+    "failed with an error": ({"status": 1, "log": "E   MemoryError: too large\n"},
+                             "the second process failed (pytest exit status 1): MemoryError: too large"),
+    "hung": ({"status": None}, "the second process was not done after 12* s"),
+    "no GPU": ({"lock": taken}, "a second process could not be started (it is taken)"),
+    "other code": ({"left": [[finding(identity=msgspec.structs.replace(CODE, code="c1" * 32))]]},
+                   "a second process ran other code or other arguments: seed what is random"),
+    "obstacle": ({"left": [[finding(problem="its baseline was removed")]]},
+                 "a second process could not pair the two: its baseline was removed"),
+}  # fmt: skip
 
 
-def test_a_gpu_that_is_not_free_confirms_nothing(test: Test) -> None:
-    def taken() -> Any:
-        raise LockError("it is taken")
-
-    test.lock = taken
-    assert test.settled().reason == "not confirmed: a second process could not be started (it is taken); proven slower"
-
-
-def test_a_gain_does_not_stand_where_no_second_process_speaks(test: Test) -> None:
-    found = test.settled(Verdict.BETTER)
-    assert (found.verdict, found.reason) == (
-        Verdict.SAME, "not confirmed: the second process did not reach this workload"
-    )  # fmt: skip
-
-
-def test_other_code_confirms_nothing(test: Test) -> None:
-    test.left = [[finding(identity=msgspec.structs.replace(CODE, code="c1" * 32))]]
-    assert "a second process ran other code or other arguments: seed what is random" in test.settled().reason
-
-
-def test_an_obstacle_of_the_second_process_is_named(test: Test) -> None:
-    test.left = [[finding(problem="its baseline was removed")]]
-    found = test.settled()
-    assert found.reason == (
-        "not confirmed: a second process could not pair the two: its baseline was removed; proven slower"
-    )
+@pytest.mark.parametrize("case", UNSETTLED)
+@pytest.mark.parametrize(("was", "verdict", "rest"), [
+    (Verdict.SLOWER, Verdict.SLOWER, "; proven slower"), (Verdict.BETTER, Verdict.SAME, ""),
+])  # fmt: skip
+def test_a_loss_stands_and_a_gain_does_not_where_no_second_process_speaks(
+    test: Test, case: str, was: Verdict, verdict: Verdict, rest: str
+) -> None:
+    given, why = UNSETTLED[case]
+    vars(test).update({name: list(one) if name == "left" else one for name, one in given.items()})
+    found = test.settled(was)
+    assert found.verdict is verdict
+    assert fnmatch.fnmatchcase(found.reason, f"not confirmed: {why}{rest}")
+    assert test.sections == ([test.log.rstrip()] if test.status != 0 else [])
 
 
 def test_only_so_many_tests_are_confirmed(test: Test) -> None:
     test.worker.confirmed = confirm.MOST_CONFIRMED
-    assert test.settled().reason == (
-        "not confirmed: 20 tests of this process were confirmed already; run this one by itself; proven slower"
-    )
-    assert test.settled(Verdict.BETTER).verdict is Verdict.SAME
+    why = "20 tests of this process were confirmed already; run this one by itself"
+    assert test.settled().reason == f"not confirmed: {why}; proven slower"
     assert test.tasks == []
 
 

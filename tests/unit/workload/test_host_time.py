@@ -51,6 +51,7 @@ def test_a_machine_that_grows_steadily_slower_moves_no_ratio(monkeypatch: pytest
 
 @pytest.mark.parametrize(("taking_ns", "exchanges"), [(1000, module.EXCHANGES), (1_000_000_000, 1)])
 def test_exchanges_end_with_the_budget(monkeypatch: pytest.MonkeyPatch, taking_ns: int, exchanges: int) -> None:
+    """And a call that waits for the GPU is not made more often than it has to."""
     clock, done = Clock(), list[str]()
     monkeypatch.setattr(module.time, "perf_counter_ns", clock)
     monkeypatch.setattr(module, "interpreter_work", clock.taking(50))
@@ -66,13 +67,6 @@ def test_the_call_alone_is_timed_and_neither_the_reset_nor_the_wait(monkeypatch:
     )  # fmt: skip
     assert cost_of(run, reset, wait, 3) == 30
     assert done == ["wait", *["reset", "run"] * 3, "wait"]
-
-
-def test_a_call_that_waits_for_the_gpu_is_not_made_more_often_than_it_has_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, done = Clock(), list[str]()
-    monkeypatch.setattr(module.time, "perf_counter_ns", clock)
-    cost_of(clock.taking(1_000_000_000, done, "run"), None, lambda: None, 64)
-    assert len(done) == module.LEAST_CALLS
 
 
 @pytest.mark.parametrize(("duration_ns", "calls"), [(0.0, 64), (5e3, 64), (1e6, 20), (1e9, 4)])

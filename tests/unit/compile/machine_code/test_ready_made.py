@@ -8,11 +8,10 @@ import struct
 import pytest
 
 from pytest_gpuperf.compile.compile_errors import BadCubin, UnknownArchitecture, UnknownKernel
-from pytest_gpuperf.compile.compiler import compile_kernel
-from pytest_gpuperf.compile.machine_code.binary import ready_made
+from pytest_gpuperf.compile.machine_code.binary import analyse, ready_made
 from pytest_gpuperf.compile.nvcc import toolchain
+from pytest_gpuperf.compile.nvrtc import compile_cubin
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.model.evidence import KernelBinary
 
 TEXT = """
 extern "C" __global__ void plain(float* a) { a[threadIdx.x] *= 2; }
@@ -53,8 +52,7 @@ __device__ __noinline__ float callee(float x)
 extern "C" __global__ void calls(float* a) { a[threadIdx.x] = callee(a[threadIdx.x]); }
 
 __global__ void scale(float* a, int n) { a[threadIdx.x] *= n; }
-"""
-INDEXED = """
+
 extern "C" __global__ void indexed(float* a, int n)
 {
     float kept[32];
@@ -65,64 +63,46 @@ extern "C" __global__ void indexed(float* a, int n)
 """
 
 
-def compiled(kernel: str, arch: str = "sm_90", text: str = TEXT) -> KernelBinary:
-    return compile_kernel(KernelSource(text, kernel), arch)
+@pytest.fixture(scope="module")
+def cubin() -> bytes:
+    return compile_cubin(KernelSource(TEXT, "plain"), "sm_90").cubin
 
 
-def found_in(binary: KernelBinary, symbol: str = "", place: str = "k.cubin") -> KernelBinary:
-    return ready_made(binary.cubin, symbol or binary.symbol, place=place)
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_120"])
+def test_a_cubin_alone_has_the_evidence_that_the_log_gives(arch: str) -> None:
+    """But where local memory is used: what may be spills or an array there is unknown, and no zero."""
+    made = compile_cubin(KernelSource(TEXT, "plain"), arch)
+    for symbol, told in analyse(made, arch).items():
+        found = ready_made(made.cubin, symbol, place="k.cubin")
+        assert found.arch == arch
+        assert [(p.offset, p.size) for p in found.parameters] == [(p.offset, p.size) for p in told.parameters]
+        assert told.profile.spill_bytes == 0
+        if symbol == "indexed":
+            assert found.profile.opcodes["local_store"] > 0
+            assert found.profile.stack_bytes == told.profile.stack_bytes == 128
+            assert (found.profile.spill_store_bytes, found.profile.spill_load_bytes) == (None, None)
+        else:
+            assert found.profile == told.profile  # the hash of the code too
 
 
-@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"])
-@pytest.mark.parametrize("kernel", ["plain", "tile", "dynamic", "barriers", "calls"])
-def test_a_cubin_alone_has_the_evidence_that_the_log_gives(kernel: str, arch: str) -> None:
-    made = compiled(kernel, arch)
-    found = found_in(made)
-    assert found.profile == made.profile  # the hash of the code too
-    assert found.arch == arch
-    assert [(one.offset, one.size) for one in found.parameters] == [(one.offset, one.size) for one in made.parameters]
-    assert made.profile.spill_bytes == 0
-
-
-def test_what_may_be_spills_or_an_array_in_local_memory_is_unknown_and_no_zero() -> None:
-    made = compiled("indexed", text=INDEXED)
-    found = found_in(made)
-    assert (made.profile.spill_store_bytes, made.profile.spill_load_bytes) == (0, 0)
-    assert found.profile.opcodes["local_store"] > 0
-    assert (found.profile.spill_store_bytes, found.profile.spill_load_bytes, found.profile.spill_bytes) == (None,) * 3
-    assert found.profile.stack_bytes == made.profile.stack_bytes == 128
-
-
-def test_the_toolchain_is_the_assembler_that_the_cubin_names_and_the_compiler_before_it() -> None:
-    assert found_in(compiled("plain")).toolchain == toolchain().replace("nvrtc", "ptxas")
-    cubin = compiled("plain").cubin
-    by_other = ready_made(cubin, "plain", place="here", compiler="tile compiler 2.1")
-    assert by_other.toolchain == "tile compiler 2.1, " + toolchain().replace("nvrtc", "ptxas")
-
-
-def test_a_kernel_is_found_by_its_symbol_or_its_plain_name() -> None:
-    made = compiled("scale")
-    by_name, by_symbol = found_in(made, "scale"), found_in(made, "_Z5scalePfi")
+def test_names_and_the_toolchain_are_those_given_and_those_in_the_cubin(cubin: bytes) -> None:
+    by_name, by_symbol = (ready_made(cubin, name, place="here") for name in ("scale", "_Z5scalePfi"))
     assert by_name == by_symbol
     assert (by_name.name, by_name.symbol, by_name.parameters[1].type) == ("scale", "_Z5scalePfi", "int")
-    assert ready_made(made.cubin, "scale", place="here", name="doubling").name == "doubling"
+    assembler = toolchain().replace("nvrtc", "ptxas")
+    assert by_name.toolchain == assembler
+    other = ready_made(cubin, "scale", place="here", name="doubling", compiler="tile compiler 2.1")
+    assert (other.name, other.toolchain) == ("doubling", f"tile compiler 2.1, {assembler}")
 
 
-def test_an_unknown_kernel_is_named_with_those_that_are_there() -> None:
+def test_what_is_not_there_or_not_known_is_named(cubin: bytes) -> None:
     with pytest.raises(UnknownKernel, match=re.escape('no kernel "scael" in k.cubin; there are: ')) as caught:
-        found_in(compiled("plain"), "scael")
+        ready_made(cubin, "scael", place="k.cubin")
     assert "Did you mean scale" in str(caught.value)
-
-
-@pytest.mark.parametrize("content", [b"", b"// PTX", b"\x7fELF\x02\x01", b"\x50\xed\x55\xba fat binary"])
-def test_what_is_no_cubin_is_named(content: bytes) -> None:
-    with pytest.raises(BadCubin, match=r"^k\.cubin: not a cubin"):
-        ready_made(content, "plain", place="k.cubin")
-
-
-def test_an_architecture_whose_limits_are_not_known_is_refused() -> None:
-    cubin = bytearray(compiled("plain").cubin)
-    flags = struct.unpack_from("<I", cubin, 48)[0]
-    struct.pack_into("<I", cubin, 48, flags & ~0xFF00 | 70 << 8)
+    for content in (b"", b"// PTX", b"\x7fELF\x02\x01", b"\x50\xed\x55\xba fat binary"):
+        with pytest.raises(BadCubin, match=r"^k\.cubin: not a cubin"):
+            ready_made(content, "plain", place="k.cubin")
+    old = bytearray(cubin)
+    struct.pack_into("<I", old, 48, struct.unpack_from("<I", old, 48)[0] & ~0xFF00 | 70 << 8)
     with pytest.raises(UnknownArchitecture, match="'sm_70' is not a known architecture"):
-        ready_made(bytes(cubin), "plain", place="k.cubin")
+        ready_made(bytes(old), "plain", place="k.cubin")

@@ -6,14 +6,19 @@ gap of 0.7 us on a stream and 30 ns in a graph, an empty kernel takes 0.6 us, cl
 
 from __future__ import annotations
 
+import ctypes
 import math
+import sys
+import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import simulated_libcupti
 
+from pytest_gpuperf.device import timers
 from pytest_gpuperf.device.device_errors import TimerError
+from pytest_gpuperf.device.timers import cupti_records
 
 TICK = 32.0
 EMPTY = 608.0
@@ -76,7 +81,6 @@ class SimulatedStream:
         self.flushes = 0
         self.log: list[str] = []
         self.capturing: list[Node] | None = None
-        self.capturable = True
         self.rate: Callable[[float], float] = lambda now_ns: NS_PER_CYCLE
         self.observer: Callable[[str, float, float], None] = lambda name, start, end: None
 
@@ -114,8 +118,6 @@ class SimulatedStream:
         return SimulatedMark(self, self.free_ns)
 
     def capture(self, work: Callable[[], None], times: int = 1) -> SimulatedGraph:
-        if not self.capturable:
-            raise TimerError("cannot be captured")
         self.capturing = []
         try:
             for _ in range(times):
@@ -144,20 +146,14 @@ class Kinds:
     CONCURRENT_KERNEL, MEMCPY, MEMSET, EXTERNAL_CORRELATION, DRIVER, RUNTIME = 10, 1, 2, 39, 4, 5
 
 
-class Correlations:
-    CUSTOM2 = 5
-
-
-class Activity:
-    def __init__(self, **fields: Any) -> None:
-        self.__dict__.update(fields)
+Activity = types.SimpleNamespace
 
 
 class SimulatedCupti:
     """The part of cupti-python that the timer uses, recording what a ``SimulatedStream`` executes."""
 
     ActivityKind = Kinds
-    ExternalCorrelationKind = Correlations
+    ExternalCorrelationKind = types.SimpleNamespace(CUSTOM2=5)
     cuptiError = CuptiError  # noqa: N815 - the binding's own name
     activity_kernel10_dtype = simulated_libcupti.KERNEL
     activity_memcpy6_dtype = simulated_libcupti.MEMCPY
@@ -172,7 +168,6 @@ class SimulatedCupti:
         self.lose: Callable[[Activity], bool] = lambda record: False
         self.invalid = False
         self.flushes: list[int] = []
-        self.held_back: list[Activity] = []
         self.hold_back = False
         self._correlation = 0
         self._stream = stream
@@ -209,11 +204,11 @@ class SimulatedCupti:
         self.enabled.remove(kind)
 
     def activity_push_external_correlation_id(self, kind: int, number: int) -> None:
-        assert kind == Correlations.CUSTOM2
+        assert kind == 5
         self.pushed.append(number)
 
     def activity_pop_external_correlation_id(self, kind: int) -> int:
-        assert kind == Correlations.CUSTOM2
+        assert kind == 5
         return self.pushed.pop()
 
     def hand_over(self, forced: int) -> None:
@@ -225,9 +220,6 @@ class SimulatedCupti:
         self.records.clear()
 
     def activity_get_num_dropped_records(self, context: int, stream: int, address: int) -> None:
-        import ctypes
-
-        assert (context, stream) == (0, 0)
         ctypes.c_size_t.from_address(address).value = self.dropped
 
 
@@ -237,11 +229,6 @@ def installed(monkeypatch: Any, binding: Any, library: Any = None) -> Iterator[N
 
     Without one none is found, not even a real one that an earlier test on a GPU has loaded.
     """
-    import sys
-    import types
-
-    from pytest_gpuperf.device.timers import cupti_records
-
     package = types.ModuleType("cupti")
     if binding is not None:
         package.cupti = binding  # type: ignore[attr-defined]
@@ -255,8 +242,6 @@ def installed(monkeypatch: Any, binding: Any, library: Any = None) -> Iterator[N
 
 def opened(monkeypatch: Any, stream: SimulatedStream, name: Any = None) -> Any:
     """A timer on ``stream``, by the package's own ``open_timer``."""
-    from pytest_gpuperf.device import timers
-
     with monkeypatch.context() as patch:
         patch.setattr(timers, "CudaStream", lambda device: stream)
         return timers.open_timer(None, name)

@@ -109,20 +109,6 @@ def test_a_buffer_lent_by_another_user_is_read_but_never_lent_on(source: Records
     assert library.request() != ctypes.addressof(foreign)
 
 
-def test_a_start_forgets_what_a_failed_measurement_has_left(
-    source: Records, binding: SimulatedCupti, library: SimulatedLibrary
-) -> None:
-    flushed(source, binding, [kernel(1), tag(1, 1)])
-    left_over = library.request()
-    assert left_over is not None
-    library.complete(left_over, library.encoded(kernel(2)))
-    source.start()
-    assert (source.activities, source.tags) == ([], {})
-    source.flush(0)
-    assert source.activities == []
-    assert left_over in (library.request(), library.request())
-
-
 @pytest.mark.parametrize("function", ["register", "flush", "walk"])
 def test_a_refusal_of_the_library_is_the_bindings_error(
     source: Records, binding: SimulatedCupti, library: SimulatedLibrary, function: str

@@ -26,11 +26,8 @@ def test_tick_survives_rounding_to_whole_nanoseconds(seed: int) -> None:
     assert tick_of(readings(32.0, seed=seed) + jitter) == pytest.approx(32.0, abs=0.1)
 
 
-def test_tick_of_sparse_readings_is_that_of_the_grid_they_share() -> None:
+def test_tick_of_sparse_or_fine_readings_is_that_of_the_grid_they_share() -> None:
     assert tick_of([128.0, 256.0, 416.0, 544.0, 704.0, 832.0]) == pytest.approx(32.0)
-
-
-def test_a_one_nanosecond_clock_is_not_taken_for_a_coarse_one() -> None:
     assert tick_of(np.random.default_rng(1).integers(3000, 6000, 100).astype(float)) <= 3
 
 
@@ -39,11 +36,9 @@ def test_equal_readings_tell_no_tick() -> None:
         tick_of([640.0, 640.0])
 
 
-def test_samples_that_average_many_launches_resolve_below_the_tick() -> None:
+def test_averages_of_many_launches_resolve_below_the_tick_and_single_ones_to_it() -> None:
     assert step_of([2500.0 + 32 * n / 100 for n in (0, 3, 7, 8, 12)], 32.0) < 1
-
-
-def test_equal_samples_resolve_to_the_tick() -> None:
+    assert step_of(readings(32.0, count=30), 32.0) == pytest.approx(32.0, abs=0.1)
     assert step_of([640.0, 640.0, 640.0], 32.0) == 32.0
     assert step_of([640.0, 640.3, 640.7], 32.0) == 32.0, "equal but for rounding, one by one"
 
@@ -52,7 +47,3 @@ def test_equal_samples_resolve_to_the_tick() -> None:
 def test_a_steady_kernel_s_averages_that_lie_close_together_are_not_taken_for_one_tick(gaps: list[float]) -> None:
     """Of 400 launches of 2.5 us each: taken for steps of 32 ns, such rounds would be refused as too short."""
     assert step_of((2500 + np.cumsum([0.0, *gaps])).tolist(), 32.0) <= 0.5
-
-
-def test_samples_of_one_launch_resolve_to_the_tick() -> None:
-    assert step_of(readings(32.0, count=30), 32.0) == pytest.approx(32.0, abs=0.1)

@@ -1,4 +1,4 @@
-"""Launches of another library, out of a graph that a stand-in for the driver captured."""
+"""Kernels of the CuTe DSL, whose launches a stand-in for the driver captures, and of cuTile, by its convention."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from device_samples import DeviceArray
-from dsl_samples import cute_compiled
+from device_samples import DeviceArray, NotingDevice
+from dsl_samples import RecordedSignature, cute_compiled, install_recorded_cutile
 
 from pytest_gpuperf.compile.adapters.cute import read_cute
+from pytest_gpuperf.compile.adapters.cutile import read_cutile
 from pytest_gpuperf.compile.adapters.handed import binary_for
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.driver_calls import CapturedKernel, capture_call
 from pytest_gpuperf.device.interface import Configuration, LaunchAttributes
-from pytest_gpuperf.device.other_compilers import CuteKernel
+from pytest_gpuperf.device.other_compilers import CuteKernel, CutileKernel
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 
 SYMBOL = "kernel_cutlass_add_kernel_tensorptrf32gmemalign16o1_tensorptrf32gmemalign16o1_tensorptrf32gmemalign16o1__0"
@@ -174,3 +175,61 @@ def test_the_identity_has_what_was_given_to_the_call_and_no_bytes() -> None:
 def test_a_call_that_is_not_one_launch_of_the_kernel_is_refused(enqueued: list[Any], words: str) -> None:
     with pytest.raises(LaunchError, match=words):
         cute_kernel(*enqueued).launch(lambda: None)
+
+
+# --- cuTile's calling convention -------------------------------------------------------------------
+
+
+def cutile_kernel(name: str, device: PlaceholderDevice | None = None, changes: Any = None) -> CutileKernel:
+    install_recorded_cutile()
+    signature = RecordedSignature(f"cutile-{name}-1.7.0")
+    for field, value in (changes or {}).items():
+        setattr(signature.parameters[0], field, value)
+    handed = read_cutile(SimpleNamespace(), signature, ["sm_90"])
+    return CutileKernel(
+        handed, {"sm_90": binary_for(handed, "sm_90")}, ["sm_90"], "sm_90", device=device or PlaceholderDevice()
+    )
+
+
+def array(*shape: int, dtype: str = "float32", address: int = 0x7F0000000200) -> DeviceArray:
+    return DeviceArray(np.zeros(shape, dtype), address)
+
+
+def test_arrays_are_address_shape_and_strides_and_constants_are_left_out() -> None:
+    device = NotingDevice()
+    x, out = array(64, 1000), array(64, 1024, address=0x7F0000100000)
+    kernel = cutile_kernel("softmax", device, {"stride_divisible_by": [8, 1]})
+    launch = kernel.launch(64, (x, out, 1024))
+    launch()
+    (grid, block, shared, _), values = device.log[-1][1:]
+    assert (grid, block, shared) == ((64, 1, 1), (256, 1, 1), 0)
+    assert [int(value) for value in values] == [x.data.ptr, 64, 1000, 1000, 1, out.data.ptr, 64, 1024, 1024, 1]
+    assert [value.dtype.name for value in values[1:5]] == ["int32"] * 4
+
+
+def test_a_view_with_gaps_goes_by_its_address_and_its_strides() -> None:
+    device = NotingDevice()
+    whole = np.zeros((64, 2048), "float32")
+    view = DeviceArray(whole[:, :1024], 0x7F0000000200)
+    launch = cutile_kernel("softmax", device).launch(64, (view, array(64, 1024), 1024))
+    launch()
+    values = device.log[-1][2]
+    assert [int(value) for value in values[:5]] == [0x7F0000000200, 64, 1024, 2048, 1]
+    assert launch.identity().arguments[:5] == ("address align=256", "int32=64", "int32=1024", "int32=2048", "int32=1")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ((array(64, 1024),), r"softmax takes 3 arguments \(1, 2, 3\), and 1 were given"),
+        ((array(64, 1024), array(64, 1024), 512), "argument 3 is 512, and 1024 was compiled in: compile it with"),
+        ((array(64, 1024), array(64, 1024), array(4)), "argument 3 is an array, and 1024 was compiled in"),
+        ((3, array(64, 1024), 1024), "softmax takes 10 arguments .* and 6 were given"),
+        ((array(1024), array(64, 1024), 1024), "softmax takes 10 arguments .* and 8 were given"),
+        ((array(64, 1024, dtype="float64"), array(64, 1024), 1024), r"an array of float64, .* declares float\*"),
+        (array(64, 1024), "args takes a tuple of arguments"),
+    ],
+)
+def test_arguments_that_the_kernel_was_not_compiled_for_are_refused(args: Any, words: str) -> None:
+    with pytest.raises(LaunchError, match=words):
+        cutile_kernel("softmax").launch(64, args)
