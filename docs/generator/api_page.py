@@ -32,8 +32,8 @@ GROUPS = {
     "Version": "",
 }
 INTERNAL = frozenset({
-    "binaries", "binary", "configuration", "device", "for_", "identity", "loaded", "measured_peaks", "native",
-    "records", "run_with", "targets", "values_for", "variables", "with_arguments",
+    "binaries", "binary", "configuration", "device", "identity", "loaded", "measured_peaks", "native",
+    "records", "run_with", "targets", "values_for", "variables",
 })  # fmt: skip
 """Members that the plugin itself uses."""
 

@@ -195,7 +195,9 @@ class KernelCompiler:
         binaries = compiling.compile_for(source, wanted, cache, self._recorded(site.record.module, wanted))
         file = source.path.name if source.path is not None else ""
         self._note({target: binaries[target] for target in targets}, options, file)
-        return Kernel(binaries, device=self._worker.device, native=native, targets=targets)
+        kernel = Kernel(binaries, device=self._worker.device, native=native, targets=targets)
+        kernel.ptx_of = lambda which: compiling.ptx(source, which, cache)
+        return kernel
 
     def from_cute(self, compiled: Any, *, symbol: str = "", name: str = "") -> CuteKernel:
         """A kernel that the CuTe DSL compiled, launched by this plugin so that it can be paired with its baseline.

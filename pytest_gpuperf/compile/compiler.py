@@ -82,6 +82,12 @@ def compile_for(
         return dict(zip(archs, threads.map(of_arch, archs), strict=True))
 
 
+def ptx(source: KernelSource, arch: str, cache: CompileCache | None = None) -> str:
+    """The PTX of the whole source for ``arch``.  Raises as ``compile_kernel``."""
+    limits_of(arch)
+    return _compiled(_prepare(source), arch, cache, NOTHING_RECORDED).made.ptx
+
+
 def _prepare(source: KernelSource) -> _Prepared:
     source.check_options()
     toolkit = [*toolkit_folders(), HOST_HEADERS]

@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.compile.machine_code.occupancy import occupancy
 from pytest_gpuperf.device.arguments import Argument, Source, array_facts, prepare
 from pytest_gpuperf.device.device_errors import LaunchError
@@ -28,6 +29,17 @@ class Kernel(MachineCode):
 
     cooperative = False
     """Whether each launch is cooperative, and not only those that ask for it."""
+    ptx_of: Callable[[str], str] | None = None
+    """Makes the PTX of its source for an architecture; None for ready-made machine code."""
+
+    def ptx(self, arch: str | None = None) -> str:
+        """The PTX of the kernel's source for ``arch``, by default this GPU's or the first target.
+
+        Raises ``BadArgument`` where there is machine code alone.
+        """
+        if self.ptx_of is None:
+            raise BadArgument(f"{self.name}: it is machine code alone, there is no PTX of it for {arch or self.arch}")
+        return self.ptx_of(arch or self.arch)
 
     def set_constant(self, name: str, value: Any) -> None:
         """Fill the ``__constant__`` or ``__device__`` variable ``name`` with a NumPy array or scalar.

@@ -156,6 +156,7 @@ REFUSED = {
     "from_cute(5, name=5)": "from_cute: name=5 is not valid: it takes text of one line, printable",
     "from_cutile(5, 5, name=5)": "from_cutile: name=5 is not valid: it takes text of one line, printable",
     "from_cubin(5, 'work')": "from_cubin takes a cubin's bytes or its path, not int",
+    'from_cubin("work.cubin", "work").ptx()': "work: it is machine code alone, there is no PTX of it for",
     'from_cubin("work.cubin", "work", source=5)': "from_cubin: source=5 is not valid: it takes a string",
     'from_cubin("work.cubin", "work", arch="sm_80")': "no machine code for sm_80 in it; it has sm_90. Compile it",
     'from_cubin("work.cubin", "work").launch(8, 256, (gpu.empty(9), 9))':

@@ -47,6 +47,8 @@ def test_a_clean_suite_is_green(run: Callable[..., int], capsys: pytest.CaptureF
     memcheck, racecheck = ((tmp_path / f"{tool}-1.command").read_text() for tool in ("memcheck", "racecheck"))
     assert "\nexample_suite/test_bank_conflicts.py" in memcheck
     assert "\nexample_suite/test_transpose32.py::test_" in racecheck
+    for file, _, test in (node.partition("::") for node in SCRIPT.BY_THE_CLOCK):
+        assert f"def {test}(" in (ROOT / "example_suite" / file).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -65,8 +67,3 @@ def test_other_outcomes_are_red(
 ) -> None:
     assert run("memcheck", answers) == 1
     assert cell in capsys.readouterr().out
-
-
-def test_tests_by_the_clock_exist() -> None:
-    for file, _, test in (node.partition("::") for node in SCRIPT.BY_THE_CLOCK):
-        assert f"def {test}(" in (ROOT / "example_suite" / file).read_text(encoding="utf-8")

@@ -25,13 +25,14 @@ PERSON = {"user": {"login": "another-app[bot]"}, "author": {"id": 1}}
 class FakeService:
     """Keeps comments as GitHub and GitLab do, in pages of 100."""
 
+    refuses = 0
+    login = ""
+    """Of the token's owner; a job's own token may not ask."""
+
     def __init__(self) -> None:
         begins = "<!-- pytest-gpuperf report: kernels -->\nof a person"
         self.comments: list[dict[str, Any]] = [{"id": number, "body": begins, **PERSON} for number in range(130)]
         self.asked: list[tuple[str, str]] = []
-        self.refuses = 0
-        self.login = ""
-        """Of the token's owner; a job's own token may not ask."""
         service = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -83,15 +84,13 @@ def job(service, tmp_path, monkeypatch):
 
     def begun(kind: str = "github", **more: str) -> None:
         (tmp_path / "event.json").write_text('{"pull_request": {"number": 7}}')
-        github = {
-            "GITHUB_EVENT_PATH": str(tmp_path / "event.json"), "GITHUB_TOKEN": "secret", "GITHUB_API_URL": service.url,
-            "GITHUB_REPOSITORY": "a/b",
+        variables = {
+            "github": {"GITHUB_EVENT_PATH": str(tmp_path / "event.json"), "GITHUB_TOKEN": "secret",
+                       "GITHUB_API_URL": service.url, "GITHUB_REPOSITORY": "a/b"},
+            "gitlab": {"CI_MERGE_REQUEST_IID": "7", "CI_PROJECT_ID": "a/b", "CI_API_V4_URL": service.url,
+                       "GPUPERF_GITLAB_TOKEN": "secret"},
         }  # fmt: skip
-        gitlab = {
-            "CI_MERGE_REQUEST_IID": "7", "CI_PROJECT_ID": "a/b", "CI_API_V4_URL": service.url,
-            "GPUPERF_GITLAB_TOKEN": "secret",
-        }  # fmt: skip
-        for name, value in {**(github if kind == "github" else gitlab), **more}.items():
+        for name, value in {**variables[kind], **more}.items():
             monkeypatch.setenv(name, value)
 
     return begun

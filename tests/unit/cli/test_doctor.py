@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -20,39 +19,37 @@ class NVMLError(Exception):
     pass
 
 
-class NVMLError_NotSupported(NVMLError):  # noqa: N801  (NVML's own spelling)
+class NotSupported(NVMLError):
     pass
 
 
 class FakeNvml(ModuleType):
     """As much of pynvml as the probes use: one H200 unless told otherwise."""
 
+    NVMLError, NVMLError_NotSupported = NVMLError, NotSupported
+
     def __init__(self, *, count: int = 1, cuda: int = 13000, mig: int | None = 0, pids: tuple[int, ...] | None = ()):
         super().__init__("pynvml")
-        self.fails = ""
-        self.open = 0
-        running = None if pids is None else [SimpleNamespace(pid=pid) for pid in pids]
+        self.fails, self.open = "", 0
         self.answers: dict[str, object] = {
-            "nvmlSystemGetDriverVersion": "580.95.05", "nvmlSystemGetCudaDriverVersion_v2": cuda,
-            "nvmlDeviceGetCount": count, "nvmlDeviceGetName": "NVIDIA H200",
-            "nvmlDeviceGetCudaComputeCapability": (9, 0), "nvmlDeviceGetMigMode": None if mig is None else (mig, mig),
-            "nvmlDeviceGetComputeRunningProcesses": running,
+            "SystemGetDriverVersion": "580.95.05", "SystemGetCudaDriverVersion_v2": cuda, "DeviceGetCount": count,
+            "DeviceGetName": "NVIDIA H200", "DeviceGetCudaComputeCapability": (9, 0), "Init": "", "Shutdown": "",
+            "DeviceGetMigMode": None if mig is None else (mig, mig),
+            "DeviceGetComputeRunningProcesses": None if pids is None else [SimpleNamespace(pid=pid) for pid in pids],
         }  # fmt: skip
-        self.NVMLError, self.NVMLError_NotSupported = NVMLError, NVMLError_NotSupported
 
     def __getattr__(self, name: str) -> Callable[..., object]:
         def call(*handle: int) -> object:
             self.open += (name == "nvmlInit") - (name == "nvmlShutdown")
-            if name in ("nvmlInit", "nvmlShutdown", "nvmlDeviceGetHandleByIndex"):
-                return sum(handle)
-            if name == "nvmlDeviceGetUUID":
-                return f"GPU-{sum(handle)}"
-            if self.answers[name] is None:
-                raise NVMLError_NotSupported("Not Supported")
-            return self.answers[name]
+            if name == self.fails:
+                raise NVMLError("Driver Not Loaded")
+            if name == "nvmlDeviceGetHandleByIndex":
+                return handle[0]
+            answer = f"GPU-{handle[0]}" if name == "nvmlDeviceGetUUID" else self.answers[name.removeprefix("nvml")]
+            if answer is None:
+                raise NotSupported("Not Supported")
+            return answer
 
-        if name == self.fails:
-            raise NVMLError("Driver Not Loaded")
         return call
 
 
@@ -65,13 +62,11 @@ class FakeMachine(HostMachine):
         self.files: dict[str, str] = {}
 
     def install(self, distribution: str, version: str, module: str) -> None:
-        self.versions[distribution] = version
-        self.modules[module] = types.ModuleType(module)
+        self.versions[distribution], self.modules[module] = version, ModuleType(module)
 
     def plug(self, **facts: object) -> FakeNvml:
         """Plug GPUs into it."""
-        nvml = FakeNvml(**facts)  # type: ignore[arg-type]
-        self.modules["pynvml"] = nvml
+        self.modules["pynvml"] = nvml = FakeNvml(**facts)  # type: ignore[arg-type]
         return nvml
 
     def version(self, distribution: str) -> str | None:
@@ -105,7 +100,7 @@ def words(finding: ProbeResult) -> str:
     return f"{finding.status}: {finding.detail} {finding.advice}"
 
 
-def test_driver_gpus_architecture_and_uuid_are_named(machine):
+def test_driver_gpus_architecture_and_uuid_are_named_and_a_hidden_gpu_noticed(machine, monkeypatch):
     nvml = machine.plug(count=3)
     findings = found(machine)
     assert findings["driver"].detail == "580.95.05, CUDA 13.0"
@@ -115,6 +110,9 @@ def test_driver_gpus_architecture_and_uuid_are_named(machine):
     assert nvml.open == 0, "NVML is given back"
     machine.plug(mig=None, pids=None)
     assert list(found(machine)) == ["driver", "GPU 0"], "what NVML does not tell is left out"
+    for value, ready in (("1,0", True), ("", False), ("-1", False), ("none", False)):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
+        assert is_ready("time", doctor.probe_gpus(machine)) is ready
 
 
 def test_a_driver_that_is_not_there_or_fails_means_no_time_and_its_words_are_kept(machine):
@@ -141,13 +139,6 @@ def test_a_machine_that_cannot_be_trusted_is_named(machine, facts, name, says):
     finding = found(machine)[name]
     assert words(finding).startswith(says)
     assert is_ready("time", [finding]) == (finding.status == "warn")
-
-
-@pytest.mark.parametrize(("value", "ready"), [("1,0", True), ("", False), ("-1", False), ("none", False)])
-def test_a_hidden_gpu_is_noticed(machine, monkeypatch, value, ready):
-    machine.plug()
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
-    assert is_ready("time", doctor.probe_gpus(machine)) is ready
 
 
 @pytest.mark.parametrize(
@@ -292,10 +283,3 @@ def test_text_has_a_line_per_finding_its_advice_and_a_closing_line():
         "Can be measured here: static yes, time no, counters yes",
     ]
     assert is_ready("time", findings[2:])
-
-
-def test_the_real_machine_says_what_is_there(tmp_path):
-    machine = HostMachine()
-    assert (machine.version("pytest"), machine.version("no-such-distribution")) == (pytest.__version__, None)
-    (tmp_path / "params").write_text("A: 1\n", encoding="utf-8")
-    assert (machine.read(str(tmp_path / "params")), machine.read(str(tmp_path / "none"))) == ("A: 1\n", "")

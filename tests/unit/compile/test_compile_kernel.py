@@ -8,7 +8,7 @@ import pytest
 
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import CompileError, UnknownArchitecture, UnknownKernel
-from pytest_gpuperf.compile.compiler import compile_for, compile_kernel
+from pytest_gpuperf.compile.compiler import compile_for, compile_kernel, ptx
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.compile.nvrtc import compile_cubin
@@ -226,3 +226,8 @@ def test_compiling_leaves_pythons_shared_bytes_alone() -> None:
     space = bytes([ord(" ")])
     compile_cubin(KernelSource(HOG, "hog"), "sm_90")
     assert space[0] == ord(" ")
+
+
+def test_ptx_of_a_template_holds_its_instance() -> None:
+    module = ptx(KernelSource(TEXT, "fill<float, 3>"), "sm_90")
+    assert "st.global" in module.partition(".entry _Z4fillIfLi3EEvPT_(")[2]

@@ -1,8 +1,8 @@
-"""The catalogue against the chips' own lists, and against NVIDIA's metric library."""
+"""The catalogue against NVIDIA's metric library."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import itertools
 
 import pytest
 from perfworks import PerfWorks
@@ -11,8 +11,6 @@ from pytest_gpuperf.counters.catalogue import METRICS, NAMES, REFERENCE, SETS, c
 from pytest_gpuperf.model.architectures import ARCHITECTURES
 from pytest_gpuperf.options import METRIC_SETS
 
-LISTS = Path(__file__).parent / "chips"
-LISTED = sorted(path.stem for path in LISTS.glob("*.txt"))
 BY_NCU = ("profiler__", "memory_l1_")
 """Beginnings of metrics that Nsight Compute makes itself; the chip's own list does not have them."""
 
@@ -24,24 +22,14 @@ def of_chips(metrics):
 OF_CHIPS = of_chips(METRICS.values())
 
 
-def base(name: str) -> str:
-    return name.partition(".")[0]
-
-
-@pytest.mark.parametrize("chip", LISTED)
-def test_every_name_is_in_the_chips_own_list_and_what_it_is_said_to_lack_is_not(chip):
-    listed = set((LISTS / f"{chip}.txt").read_text(encoding="utf-8").split())
-    assert {base(own) for metric in OF_CHIPS if (own := on_chip(metric.name, chip))} <= listed
-    assert not {base(metric.name) for metric in OF_CHIPS if on_chip(metric.name, chip) is None} & listed
-
-
 @pytest.mark.parametrize("chip", NAMES)
 def test_the_metric_library_knows_every_name_with_its_suffix(chip):
     """And takes as many passes for the sets as the manual says."""
     library = PerfWorks(chip)
     assert not library.has("smsp__misspelt.sum")
-    unknown = [own for metric in OF_CHIPS if (own := on_chip(metric.name, chip)) and not library.has(own)]
-    assert unknown == []
+    names = {metric.name: on_chip(metric.name, chip) for metric in OF_CHIPS}
+    assert [own for own in names.values() if own and not library.has(own)] == []
+    assert [name for name, own in names.items() if own is None and library.has(name)] == []
     most = {"default": 2 if chip == "TU102" else 1, "memory": 5, "compute": 5, "latency": 8, "full": 17}
     for name, passes in most.items():
         names = [own for metric in of_chips(SETS[name]) if (own := on_chip(metric.name, chip))]
@@ -54,9 +42,8 @@ def test_every_architecture_that_can_be_compiled_for_has_a_chip():
     assert chip_of("sm_999") == REFERENCE
 
 
-@pytest.mark.parametrize("chip", NAMES)
-def test_names_go_to_the_chip_and_back(chip):
-    for name in METRICS:
+def test_names_go_to_the_chip_and_back():
+    for chip, name in itertools.product(NAMES, METRICS):
         own = on_chip(name, chip)
         assert own is None or canonical(own, chip) == name
 

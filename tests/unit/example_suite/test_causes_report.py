@@ -42,6 +42,7 @@ def test_the_committed_page_is_what_the_command_writes_and_keeps_the_promises(
     made = tmp_path / "causes.md"
     assert report.main(["--output", str(made)]) == 0
     assert made.read_text(encoding="utf-8") == (ROOT / "docs/results/causes.md").read_text(encoding="utf-8")
+    assert len(re.findall(r"(?m)^\| .* \| .* \| (?!- \|$).* \|$", made.read_text(encoding="utf-8"))) >= 93
 
 
 def test_the_manual_says_of_the_right_causes_what_the_page_does() -> None:
@@ -54,12 +55,6 @@ def test_the_manual_says_of_the_right_causes_what_the_page_does() -> None:
     )
     assert found is not None
     assert f"first in {found[1]} pairs of the example suite by the machine code alone, and in {found[2]} by" in manual
-
-
-def test_enough_pairs_are_on_the_page(suite: Any) -> None:
-    rows = suite.rows()
-    assert len(rows) >= 25
-    assert sum(row.counted is not None for row in rows) >= 93
 
 
 def test_fewer_right_causes_than_promised_are_an_error(

@@ -20,6 +20,10 @@ from pytest_gpuperf.model.evidence import Occupancy, StaticProfile, StaticRecord
 from pytest_gpuperf.model.time_record import Identity, Round, TimeRecord
 
 SUITE = Path(__file__).parents[3] / "example_suite"
+RUN = {
+    "gpu": "NVIDIA H200", "driver": "580.1", "toolchain": "nvrtc 13.0.88", "plugin": "0.1.0",
+    "date": "2026-11-23", "peaks": {"copy_bandwidth": 4.2e12}, "source": "run",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -31,17 +35,6 @@ def report(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 @pytest.fixture
 def headlines(report: ModuleType) -> ModuleType:
     return importlib.import_module("headline_tables")
-
-
-@pytest.fixture
-def outcomes(report: ModuleType) -> ModuleType:
-    return importlib.import_module("outcomes")
-
-
-RUN = {
-    "gpu": "NVIDIA H200", "driver": "580.1", "toolchain": "nvrtc 13.0.88", "plugin": "0.1.0",
-    "date": "2026-11-23", "peaks": {"copy_bandwidth": 4.2e12}, "source": "run",
-}  # fmt: skip
 
 
 def outcomes_of_all(report: ModuleType) -> list[dict[str, Any]]:
@@ -79,8 +72,8 @@ def workloads_of_all() -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def text_of(claims: Iterable[dict[str, Any]]) -> str:
-    return json.dumps({"run": RUN, "claims": list(claims), "workloads": workloads_of_all()})
+def text_of(claims: Iterable[dict[str, Any]], workloads: list[dict[str, Any]] | None = None) -> str:
+    return json.dumps({"run": RUN, "claims": list(claims), "workloads": workloads or workloads_of_all()})
 
 
 def page_of(report: ModuleType, folder: Path, claims: Iterable[dict[str, Any]]) -> str:
@@ -95,151 +88,82 @@ def row_of(page: str, claim_id: str) -> str:
     return row
 
 
-def test_the_committed_page_is_made_from_the_committed_outcomes(report: ModuleType, outcomes: ModuleType) -> None:
+def table_of(page: str, title: str) -> list[str]:
+    return page.partition(f"### {title}\n\n")[2].partition("\n\n")[0].splitlines()
+
+
+def test_committed_page_and_outcomes_are_as_they_would_be_written(report: ModuleType) -> None:
+    outcomes = importlib.import_module("outcomes")
     page = SUITE.parent / "docs" / "results" / "claims.md"
     assert report.document(outcomes.read(outcomes.COMMITTED)) == page.read_text(encoding="utf-8")
-
-
-def test_the_committed_outcomes_are_as_they_would_be_written(outcomes: ModuleType) -> None:
     text = outcomes.COMMITTED.read_text(encoding="utf-8")
     assert outcomes.text_of(outcomes.read(outcomes.COMMITTED)) == text
     assert "GPU-" not in text
 
 
-def test_a_row_says_what_the_document_says_where_and_what_was_measured(report: ModuleType, tmp_path: Path) -> None:
+def test_page_has_each_claim_its_figures_and_why_one_is_missing(report: ModuleType, tmp_path: Path) -> None:
+    made = outcomes_of_all(report)
+    page = page_of(report, tmp_path, made)
+    assert page == page_of(report, tmp_path, reversed(made))
     said = report.load_claims()["TR-04"]
-    cells = row_of(page_of(report, tmp_path, outcomes_of_all(report)), "TR-04").split(" | ")
-    assert cells[0] == "| TR-04"
-    assert cells[1] == said.text
-    assert cells[2] == f"[GTC23](#gtc23), {said.place} (table); Titan V"
-    assert cells[3] == "3.87 x"
-    assert cells[4].endswith(" x")
+    cells = row_of(page, "TR-04").split(" | ")
+    assert cells[:4] == ["| TR-04", said.text, f"[GTC23](#gtc23), {said.place} (table); Titan V", "3.87 x"]
     assert cells[5] == "reproduced |"
-
-
-def test_a_reason_stands_with_its_figure(report: ModuleType, tmp_path: Path) -> None:
     claim = next(one for one in report.load_claims().values() if one.because and one.kind != "counter")
-    row = row_of(page_of(report, tmp_path, outcomes_of_all(report)), claim.id)
     here = claim.because[0].here
     figure = importlib.import_module("outcomes").number((here.low + here.high) / 2)
-    assert claim.because[0].text.replace("{}", figure) in row
-
-
-def test_gaps_say_why(report: ModuleType, tmp_path: Path) -> None:
-    page = page_of(report, tmp_path, outcomes_of_all(report))
+    assert claim.because[0].text.replace("{}", figure) in row_of(page, claim.id)
     assert row_of(page, "TR-06").endswith("| 4 sectors |  | not measured: a counter |")
+    for row in ("GPU | NVIDIA H200", "compiler | nvrtc 13.0.88", "copy bandwidth, measured | 4.2 TB/s"):
+        assert f"| {row} |" in page
 
 
-def test_predictions_stand_apart_and_do_not_count(report: ModuleType, tmp_path: Path) -> None:
+def test_predictions_are_apart_classes_are_counted_and_links_lead_somewhere(report: ModuleType, tmp_path: Path) -> None:
     page = page_of(report, tmp_path, outcomes_of_all(report))
     said, _, own = page.partition("## Predictions of our own")
     ids = {claim.id: claim.origin == "prediction" for claim in report.load_claims().values()}
     assert all((f"| {name} |" in own or f"[{name}](" in own) == is_own for name, is_own in ids.items())
-    number = sum(not is_own for is_own in ids.values())
-    assert f"| all | {number} |" in said
-    assert f"there are {len(ids) - number} predictions of our own" in said
-
-
-def test_every_class_is_counted(report: ModuleType, tmp_path: Path) -> None:
-    page = page_of(report, tmp_path, outcomes_of_all(report))
+    assert f"| all | {sum(not is_own for is_own in ids.values())} |" in said
     rows = page.partition("| verdict | claims of the documents |\n|---|---|\n")[2].partition("\n\n")[0].splitlines()
     *counts, everything = [int(row.split(" | ")[1].rstrip(" |")) for row in rows]
-    assert len(counts) == 7
     assert sum(counts) == everything
-
-
-def test_the_head_says_what_ran_and_how_to_make_the_page(report: ModuleType, tmp_path: Path) -> None:
-    page = page_of(report, tmp_path, outcomes_of_all(report))
-    for row in ("GPU | NVIDIA H200", "driver | 580.1", "compiler | nvrtc 13.0.88", "date | 2026-11-23",
-                "copy bandwidth, measured | 4.2 TB/s", "what ran | the suite on the GPU, with counters"):  # fmt: skip
-        assert f"| {row} |" in page
-    assert "pytest --gpuperf --gpuperf-ncu=$(python example_suite/hopper_metrics.py) \\\n" in page
-
-
-def test_links_lead_somewhere(report: ModuleType, tmp_path: Path) -> None:
-    page = page_of(report, tmp_path, outcomes_of_all(report))
     links = set(re.findall(r"\]\(([^)]+)\)", page))
     files = {link for link in links if not link.startswith("#")}
-    assert len(files) > 70
     assert [link for link in files if not (SUITE.parent / "docs" / "results" / link).is_file()] == []
     assert all(f"\n### {link[1:].upper()}\n" in page for link in links - files)
-
-
-def test_the_same_outcomes_in_another_order_make_the_same_page(report: ModuleType, tmp_path: Path) -> None:
-    made = outcomes_of_all(report)
-    assert page_of(report, tmp_path, made) == page_of(report, tmp_path, reversed(made))
-
-
-@pytest.mark.parametrize(
-    ("says", "neutral", "words"),
-    [
-        (3.87, 1, "3.87"),
-        (65536, None, "65536"),
-        ([2, 5], 1, "2 to 5"),
-        ([1, None], 1, "more than 1"),
-        ([1.5, None], 1, "at least 1.5"),
-        ([None, 1], 1, "less than 1"),
-        ([None, 20], None, "at most 20"),
-        ([4, 4], None, "4"),
-    ],
-)
-def test_a_range_is_said_in_words(report: ModuleType, says: Any, neutral: float | None, words: str) -> None:
-    assert report.range_of(report.Said.of(says, neutral)) == words
-
-
-def refusal(report: ModuleType, folder: Path, capsys: pytest.CaptureFixture[str], text: str) -> str:
-    given, made = folder / "outcomes.json", folder / "claims.md"
-    given.write_text(text, encoding="utf-8")
-    assert report.main(["--from", str(given), "--output", str(made)]) == 1
-    assert not made.exists()
-    return capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
         ("{", "cannot be read as outcomes"),
-        ("[]", "cannot be read as outcomes"),
-        ('{"claims": []}', "cannot be read as outcomes"),
         ('{"run": {"host": "a"}, "claims": [], "workloads": []}', "cannot be read as outcomes"),
         ('{"run": {}, "claims": [], "workloads": []}', "there is no outcome of HW-01"),
         ('{"run": {}, "claims": [{"id": "XX-01"}], "workloads": []}', "claim_data lacks: XX-01"),
-    ],
-)
-def test_a_part_of_a_run_makes_no_page(
-    report: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, words: str
-) -> None:
-    assert words in refusal(report, tmp_path, capsys, content)
-
-
-@pytest.mark.parametrize(
-    ("outcome", "words"),
-    [
         ({"measured": 3.8, "verdict": "contradicted"}, "TR-04: contradicted, by claim_data reproduced"),
         ({"measured": 2.0, "verdict": "direction holds, less"}, "TR-04: measured 2, `here` is"),
-        ({"measured": None, "verdict": "reproduced"}, "TR-04: reproduced, by claim_data not measured"),
         ({"because": [1.0, 2.0, 3.0]}, "TR-04: figures of 3 reasons, not 0"),
+        ("transpose_padded", "no time of transpose_padded in test_transpose32.py::test_transpose_of_a_batch"),
     ],
 )
-def test_outcomes_older_than_the_claims_make_no_page(
-    report: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], outcome: dict[str, Any], words: str
+def test_partial_and_older_outcomes_make_no_page(
+    report: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], content: Any, words: str
 ) -> None:
-    assert words in refusal(report, tmp_path, capsys, text_of(with_one(report, id="TR-04", **outcome)))
+    if isinstance(content, dict):
+        content = text_of(with_one(report, id="TR-04", **content))
+    elif content == "transpose_padded":
+        others = [each for each in workloads_of_all() if each["workload"] != content]
+        content = text_of(outcomes_of_all(report), others)
+    given, made = tmp_path / "outcomes.json", tmp_path / "claims.md"
+    given.write_text(content, encoding="utf-8")
+    assert report.main(["--from", str(given), "--output", str(made)]) == 1
+    assert not made.exists()
+    assert words in capsys.readouterr().err
 
 
-def test_figures_of_another_gpu_are_not_held_against_this_ones(report: ModuleType, tmp_path: Path) -> None:
-    elsewhere = with_one(report, id="TR-04", measured=2.0, verdict="direction holds, less", gpu="nvidia-l4")
-    assert "| 2 x | direction holds, less |" in row_of(page_of(report, tmp_path, elsewhere), "TR-04")
-
-
-# --- headline tables -----------------------------------------------------------------------------
-
-
-def table_of(page: str, title: str) -> list[str]:
-    return page.partition(f"### {title}\n\n")[2].partition("\n\n")[0].splitlines()
-
-
-def test_a_headline_table_has_all_variants_with_the_documents_gains(report: ModuleType, tmp_path: Path) -> None:
+def test_headline_table_has_all_variants_with_the_documents_gains(
+    report: ModuleType, headlines: ModuleType, tmp_path: Path
+) -> None:
     page = page_of(report, tmp_path, outcomes_of_all(report))
     assert table_of(page, "Sample 1: redundant accesses") == [
         "| variant | time | gain | the document's | GB/s | registers | occupancy |",
@@ -247,62 +171,31 @@ def test_a_headline_table_has_all_variants_with_the_documents_gains(report: Modu
         "| accumulate_naive | 1.000 ms | 1.00 | 1.00 | 1000 | 16 | 50% |",
         "| accumulate_register | 1.001 ms | 1.00 | 2.81 | 999 | 16 | 50% |",
     ]
-    assert len(table_of(page, "Intersections of segments")) == 2 + 18
+    baselines = SUITE.parent / "baselines" / "sm_90" / SUITE.name
+    for each in headlines.HEADLINES:
+        (by_test,) = read_evidence(baselines / Path(each.module).with_suffix(".jsonl"))["toolchains"].values()
+        assert {each.reference, *each.documents} <= by_test[each.test].keys(), each.title
 
 
 def test_counters_add_their_columns(headlines: ModuleType) -> None:
     counters = {
-        "smsp__sass_data_bytes_mem_global_op_ld.sum": 2e8,
-        "dram__bytes_read.sum": 9e8,
-        "dram__bytes_write.sum": 1e8,
+        "smsp__sass_data_bytes_mem_global_op_ld.sum": 2e8, "dram__bytes_read.sum": 9e8, "dram__bytes_write.sum": 1e8,
         "sm__warps_active.avg.pct_of_peak_sustained_active": 91.4,
-    }
+    }  # fmt: skip
     assert counters.keys() == headlines.METRICS
-    workloads = [each | {"flops": 2 * 10**10, "counters": counters} for each in workloads_of_all()]
-    title, *_, row = table_of(headlines.tables(workloads) + "\n", "Multiplying matrices")
-    assert title == (
-        "| variant | time | gain | GB/s | GFLOP/s | registers | occupancy | achieved | "
-        "FLOP per byte loaded | FLOP per byte of DRAM |"
-    )
+
+    def tables(counters: dict[str, float]) -> str:
+        return str(
+            headlines.tables([{**each, "flops": 2 * 10**10, "counters": counters} for each in workloads_of_all()])
+        )
+
+    title, *_, row = table_of(tables(counters) + "\n", "Multiplying matrices")
+    assert title.endswith("| registers | occupancy | achieved | FLOP per byte loaded | FLOP per byte of DRAM |")
     assert row == "| matmul_naive | 1.000 ms | 1.00 | 1000 | 20000 | 16 | 50% | 91% | 100 | 20 |"
-
-
-@pytest.mark.parametrize("moved", [{"dram__bytes_read.sum": 4e8, "dram__bytes_write.sum": 0.0}, {}])
-def test_what_stays_in_the_caches_has_no_intensity_on_dram(headlines: ModuleType, moved: dict[str, float]) -> None:
-    workloads = [each | {"flops": 10**9, "counters": moved} for each in workloads_of_all()]
-    assert "DRAM" not in headlines.tables(workloads)
-
-
-def test_a_table_without_all_its_variants_makes_no_page(
-    report: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    workloads = [each for each in workloads_of_all() if each["workload"] != "transpose_padded"]
-    text = json.dumps({"run": RUN, "claims": outcomes_of_all(report), "workloads": workloads})
-    words = "no time of transpose_padded in test_transpose32.py::test_transpose_of_a_batch"
-    assert words in refusal(report, tmp_path, capsys, text)
-
-
-def test_headline_tables_are_of_workloads_that_are_there(headlines: ModuleType) -> None:
-    baselines = SUITE.parent / "baselines" / "sm_90" / SUITE.name
-    for each in headlines.HEADLINES:
-        file = baselines / Path(each.module).with_suffix(".jsonl")
-        recorded = read_evidence(file)["toolchains"]
-        (by_test,) = recorded.values()
-        assert {each.reference, *each.documents} <= by_test[each.test].keys(), each.title
-
-
-# --- from the tests to the file ------------------------------------------------------------------
-
-
-def evidence(**of_workload: Any) -> str:
-    work = {"key": {"module": "suite/test_copy.py", "test": "test_copy", "workload": "copy"}, **of_workload}
-    facts = msgspec.structs.replace(nominal_facts("sm_90"), slug="nvidia-h200")
-    head = {"module": "suite/test_copy.py", "test": "test_copy", "device": msgspec.to_builtins(facts)}
-    return json.dumps({**head, "workloads": [work]})
+    assert "DRAM" not in tables({"dram__bytes_read.sum": 4e8, "dram__bytes_write.sum": 0.0}), "it stays in the caches"
 
 
 def test_figures_of_a_workload_are_those_of_its_evidence(report: ModuleType) -> None:
-    figures_of = importlib.import_module("measured").figures_of
     profile = StaticProfile(
         registers=24, stack_bytes=0, spill_store_bytes=0, spill_load_bytes=0, shared_bytes=0, constant_bytes=0,
         barriers=0, code_bytes=16, instructions=1, opcodes={}, code_hash="",
@@ -312,21 +205,22 @@ def test_figures_of_a_workload_are_those_of_its_evidence(report: ModuleType) -> 
     rounds = tuple(Round(session="s", midmean=midmean) for midmean in (4000.0, 9000.0))
     time = TimeRecord(identity=Identity(code="", launch=""), timer="graph", cache="cold", rounds=rounds, bytes=10**6)
     counted = {"sm__cycles_elapsed.max": 9.0}
-    found = figures_of(
-        evidence(static={"sm_90": msgspec.to_builtins(record)}, time=msgspec.to_builtins(time), counters=counted)
-    )
-    assert found == [
+    facts = msgspec.structs.replace(nominal_facts("sm_90"), slug="nvidia-h200")
+
+    def figures(**of_workload: Any) -> Any:
+        work = {"key": {"module": "suite/test_copy.py", "test": "test_copy", "workload": "copy"}, **of_workload}
+        head = {"module": "suite/test_copy.py", "test": "test_copy", "device": msgspec.to_builtins(facts)}
+        return importlib.import_module("measured").figures_of(json.dumps({**head, "workloads": [work]}))
+
+    static = {"sm_90": msgspec.to_builtins(record)}
+    assert figures(static=static, time=msgspec.to_builtins(time), counters=counted) == [
         {
             "module": "suite/test_copy.py", "test": "test_copy", "gpu": "nvidia-h200", "workload": "copy",
             "time_ns": pytest.approx(6000), "bytes": 10**6, "registers": 24, "occupancy": 0.75, "counters": counted,
         }
     ]  # fmt: skip
-
-
-def test_figures_leave_out_what_was_not_measured_and_kernels_that_were_not_launched(report: ModuleType) -> None:
-    figures_of = importlib.import_module("measured").figures_of
-    assert [each.keys() for each in figures_of(evidence())] == [{"module", "test", "gpu", "workload"}]
-    assert figures_of(evidence(launched=False)) == []
+    assert [each.keys() for each in figures()] == [{"module", "test", "gpu", "workload"}]
+    assert figures(launched=False) == []
 
 
 TESTS = """
@@ -340,21 +234,14 @@ TESTS = """
 """
 
 
-def copy_suite_into(folder: Path) -> None:
+def test_outcomes_of_all_tests_are_written_by_xdist_too(pytester: pytest.Pytester) -> None:
     names = ("conftest", "claims", "verdicts", "outcomes", "headline_tables", "counters", "hopper_metrics", "measured",
              "siblings", "pairs")  # fmt: skip
     for name in (*(f"{name}.py" for name in names), "pairs.json"):
-        (folder / name).write_text((SUITE / name).read_text(encoding="utf-8"), encoding="utf-8")
-    shutil.copytree(SUITE / "claim_data", folder / "claim_data")
-
-
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one_process", "xdist"])
-def test_outcomes_of_all_tests_are_written_whoever_ran_them(
-    pytester: pytest.Pytester, workers: tuple[str, ...]
-) -> None:
-    copy_suite_into(pytester.path)
+        (pytester.path / name).write_text((SUITE / name).read_text(encoding="utf-8"), encoding="utf-8")
+    shutil.copytree(SUITE / "claim_data", pytester.path / "claim_data")
     pytester.makepyfile(TESTS)
-    pytester.runpytest_subprocess("--claims-to=found.json", *workers).assert_outcomes(passed=1, failed=1)
+    pytester.runpytest_subprocess("--claims-to=found.json", "-n", "2").assert_outcomes(passed=1, failed=1)
     content = json.loads((pytester.path / "found.json").read_text(encoding="utf-8"))
     assert content["workloads"] == []
     assert content["claims"] == [
@@ -362,10 +249,6 @@ def test_outcomes_of_all_tests_are_written_whoever_ran_them(
         {"id": "S4-01", "verdict": "contradicted", "measured": 0.0, "because": [16.0]},
         {"id": "TR-09", "verdict": "contradicted", "measured": 31},
     ]
-
-
-def test_a_file_in_no_folder_is_a_usage_error(pytester: pytest.Pytester) -> None:
-    copy_suite_into(pytester.path)
     result = pytester.runpytest_subprocess("--claims-to=nowhere/found.json")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--claims-to=nowhere/found.json: there is no folder *nowhere"])

@@ -86,47 +86,36 @@ def claim(checker_on: Callable[[str], Any]) -> Any:
     return checker_on("nvidia-h200")
 
 
-def test_a_counter_that_is_as_found_is_filed_with_its_figure(claim: Any, outcomes: list[dict[str, Any]]) -> None:
-    claim("TR-09", lambda: 32)
-    assert outcomes == [{"id": "TR-09", "verdict": "reproduced", "measured": 32}]
-
-
-def test_a_counter_that_is_not_as_found_fails(claim: Any, outcomes: list[dict[str, Any]]) -> None:
-    with pytest.raises(AssertionError, match="TR-09 has changed: measured 31, found before exactly 32"):
-        claim("TR-09", lambda: 31)
-    assert [outcome["verdict"] for outcome in outcomes] == ["contradicted"]
-
-
-def test_without_counters_a_claim_is_not_measured_and_says_how_to_get_them(
-    claim: Any, counters: ModuleType, outcomes: list[dict[str, Any]]
+def test_a_counter_is_filed_and_binds_on_all_gpus(
+    checker_on: Callable[[str], Any], outcomes: list[dict[str, Any]]
 ) -> None:
-    claim("TR-06", lambda: counters.sectors_per_request(NoCounters(), "ld"))
-    missing = "transpose has no counters: run pytest --gpuperf-ncu"
+    checker_on("nvidia-h200")("TR-09", lambda: 32)
+    assert outcomes == [{"id": "TR-09", "verdict": "reproduced", "measured": 32}]
+    with pytest.raises(AssertionError, match="TR-09 has changed: measured 31, found before exactly 32"):
+        checker_on("nvidia-l4")("TR-09", lambda: 31)
+    assert outcomes[1]["verdict"] == "contradicted"
+
+
+@pytest.mark.parametrize(
+    ("run", "missing"),
+    [
+        (NoCounters(), "transpose has no counters: run pytest --gpuperf-ncu"),
+        (Run({}), "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum was not collected: needs "
+                  "--gpuperf-ncu=$(python example_suite/hopper_metrics.py)"),
+    ],
+)  # fmt: skip
+def test_a_missing_counter_is_filed_with_the_flag_that_collects_it(
+    claim: Any, counters: ModuleType, outcomes: list[dict[str, Any]], run: Any, missing: str
+) -> None:
+    claim("TR-06", lambda: counters.sectors_per_request(run, "ld"))
     assert outcomes == [{"id": "TR-06", "verdict": "not measured", "measured": None, "missing": missing}]
 
 
-def test_a_metric_outside_the_set_is_named_with_the_set_that_has_it(
-    claim: Any, counters: ModuleType, outcomes: list[dict[str, Any]]
-) -> None:
-    claim("TR-06", lambda: counters.sectors_per_request(Run({}), "ld"))
-    metric = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
-    command = "--gpuperf-ncu=$(python example_suite/hopper_metrics.py)"
-    assert [outcome["missing"] for outcome in outcomes] == [f"{metric} was not collected: needs {command}"]
-
-
-def test_a_mistake_in_a_figure_is_no_missing_counter(claim: Any) -> None:
+def test_a_mistake_in_a_figure_is_no_missing_counter(claim: Any, counters: ModuleType) -> None:
     with pytest.raises(KeyError, match="no such workload"):
         claim("TR-06", lambda: {}["no such workload"])
-
-
-def test_what_code_does_binds_on_all_gpus(checker_on: Callable[[str], Any], outcomes: list[dict[str, Any]]) -> None:
-    with pytest.raises(AssertionError, match="TR-09 has changed"):
-        checker_on("nvidia-l4")("TR-09", lambda: 31)
-
-
-def test_only_counters_and_rules_of_thumb_are_marked_as_a_chips(suite: None) -> None:
-    claims = importlib.import_module("claims").load_claims().values()
-    assert {claim.kind for claim in claims if claim.chip} <= {"counter", "fact", "rule"}
+    with pytest.raises(ValueError, match=r"stalled_long_scorebord_per_issue_active\.ratio is none of the metrics"):
+        claim("S4-06", lambda: counters.stall(Run(AnyCounter()), "long_scorebord"))
 
 
 # --- the figures ---------------------------------------------------------------------------------
@@ -136,14 +125,10 @@ def figures(counters: ModuleType) -> Iterator[Callable[[Any], float]]:
     """Every figure of one workload, about everything that it may be asked about."""
     for _, function in inspect.getmembers(counters, inspect.isfunction):
         names = list(inspect.signature(function).parameters)
-        if (
-            function.__module__ != "counters"
-            or names[:1] != ["of"]
-            or function.__name__ in ("reading", "longest_stall")
-        ):
-            continue
-        for choice in itertools.product(*(ARGUMENTS[name](counters) for name in names[1:])):
-            yield lambda of, function=function, choice=choice: function(of, *choice)
+        own = function.__module__ == "counters" and names[:1] == ["of"]
+        if own and function.__name__ not in ("reading", "longest_stall"):
+            for choice in itertools.product(*(ARGUMENTS[name](counters) for name in names[1:])):
+                yield lambda of, function=function, choice=choice: function(of, *choice)
 
 
 def test_every_metric_is_known_and_read(counters: ModuleType) -> None:
@@ -154,11 +139,6 @@ def test_every_metric_is_known_and_read(counters: ModuleType) -> None:
     assert counters.METRICS <= KNOWN, sorted(counters.METRICS - KNOWN)
 
 
-def test_a_misspelt_metric_is_an_error_and_not_a_missing_counter(claim: Any, counters: ModuleType) -> None:
-    with pytest.raises(ValueError, match=r"stalled_long_scorebord_per_issue_active\.ratio is none of the metrics"):
-        claim("S4-06", lambda: counters.stall(Run(AnyCounter()), "long_scorebord"))
-
-
 def test_tests_read_metrics_through_the_figures_only() -> None:
     spelt = re.compile(r"\b(?:l1tex|lts|dram|smsp|sm|gpu|launch|memory)_{1,2}\w+\.(?:sum|avg|max|pct|ratio)\b")
     assert spelt.search('run.counters["sm__cycles_elapsed.max"]')
@@ -166,60 +146,39 @@ def test_tests_read_metrics_through_the_figures_only() -> None:
 
 
 def test_figures_are_what_they_are_called(counters: ModuleType) -> None:
-    run = Run({
-        "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": 10.0,
-        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": 50.0,
-        "smsp__sass_data_bytes_mem_global_op_ld.sum": 1280.0,
-        "smsp__sass_inst_executed_op_shared_ld.sum": 10.0,
-        "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": 320.0,
-        "smsp__inst_executed.sum": 100.0,
-        "smsp__thread_inst_executed.sum": 1600.0,
+    read = {
+        "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": 10.0, "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": 50.0,
+        "smsp__sass_data_bytes_mem_global_op_ld.sum": 1280.0, "smsp__sass_inst_executed_op_shared_ld.sum": 10.0,
+        "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": 320.0, "smsp__inst_executed.sum": 100.0,
+        "smsp__thread_inst_executed.sum": 1600.0, "dram__bytes_read.sum": 5.0, "dram__bytes_write.sum": 7.0,
         "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum": 1.0,
         "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum": 2.0,
         "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": 3.0,
-        "dram__bytes_read.sum": 5.0,
-        "dram__bytes_write.sum": 7.0,
-        "sm__inst_executed_pipe_tensor_op_hmma.sum": 9.0,
-        "sm__inst_executed_pipe_tensor_op_hmma_type_hfma2.sum": 1.0,
-    })  # fmt: skip
-    assert counters.sectors_per_request(run, "ld") == 5
-    assert counters.bytes_used_per_sector(run) == 25.6
-    assert counters.wavefronts_per_shared_access(run, "ld") == 32
-    assert counters.active_lanes(run) == 16
-    assert counters.single_precision_operations(run) == 9
-    assert counters.dram_bytes(run) == 12
-    assert counters.tensor_instructions(run) == 8
-
-
-def test_the_longest_stall_leaves_out_warps_that_could_issue_and_what_it_is_told(counters: ModuleType) -> None:
-    def metric(reason: str) -> str:
-        return f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"
-
+        "sm__inst_executed_pipe_tensor_op_hmma.sum": 9.0, "sm__inst_executed_pipe_tensor_op_hmma_type_hfma2.sum": 1.0,
+    }  # fmt: skip
+    run = Run(read)
+    found = [counters.sectors_per_request(run, "ld"), counters.wavefronts_per_shared_access(run, "ld")]
+    names = (
+        "bytes_used_per_sector",
+        "active_lanes",
+        "single_precision_operations",
+        "dram_bytes",
+        "tensor_instructions",
+    )
+    assert [*found, *(getattr(counters, name)(run) for name in names)] == [5, 32, 25.6, 16, 9, 12, 8]
+    metric = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio".format
     waits = {metric(reason): 0.0 for reason in counters.STALLS}
     waits |= {metric("selected"): 9.0, metric("not_selected"): 8.0, metric("wait"): 5.0, metric("barrier"): 3.0}
     run = Run({**waits, "smsp__average_warp_latency_per_inst_issued.ratio": 20.0})
-    assert counters.longest_stall(run) == 5
-    assert counters.longest_stall(run, "wait") == 3
-    assert counters.stall_share(run, "wait") == 0.25
+    assert counters.longest_stall(run) == 5, "without warps that could issue"
+    assert (counters.longest_stall(run, "wait"), counters.stall_share(run, "wait")) == (3, 0.25)
 
 
-@pytest.mark.parametrize(
-    ("good", "poor", "limits", "margin"),
-    [
-        (95, 40, (80, 50), 10),
-        (75, 40, (80, 50), -5),
-        (95, 60, (80, 50), -10),
-        (0.05, 0.5, (0.1, 0.2), 0.05),
-        (0.05, 0.15, (0.1, 0.2), -0.05),
-    ],
-)
-def test_a_rule_of_thumb_is_right_on_both_sides_or_wrong(
-    rules: ModuleType, good: float, poor: float, limits: tuple[float, float], margin: float
-) -> None:
-    found = rules.on_the_right_sides(good, poor, good_beyond=limits[0], poor_beyond=limits[1])
-    assert found == pytest.approx(margin)
-
-
-def test_the_gain_of_full_warps_is_the_talks(rules: ModuleType) -> None:
+def test_rules_of_thumb(rules: ModuleType) -> None:
+    for good, poor, limits, margin in (
+        (95, 40, (80, 50), 10), (75, 40, (80, 50), -5), (95, 60, (80, 50), -10), (0.05, 0.5, (0.1, 0.2), 0.05),
+    ):  # fmt: skip
+        found = rules.on_the_right_sides(good, poor, good_beyond=limits[0], poor_beyond=limits[1])
+        assert found == pytest.approx(margin)
     assert rules.gain_of_full_warps(32, busy=0.9) == 0
     assert rules.gain_of_full_warps(21.59, busy=0.858) == pytest.approx(0.2792, abs=0.0005)

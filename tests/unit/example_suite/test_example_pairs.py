@@ -41,18 +41,11 @@ def test_both_workloads_of_a_pair_have_static_baselines(pairs: ModuleType, recor
     assert missing == CALLABLES
 
 
-def test_a_tests_optimised_workload_has_one_naive_sibling(pairs: ModuleType) -> None:
+def test_pairs_have_one_sibling_each_and_causes_of_the_advice(pairs: ModuleType) -> None:
     counts = Counter((pair.family, pair.test, pair.optimised) for pair in pairs.PAIRS)
     assert max(counts.values()) == 1
-    assert all(pair.optimised != pair.naive for pair in pairs.PAIRS)
-
-
-def test_causes_are_those_of_the_advice(pairs: ModuleType) -> None:
+    assert all(pair.optimised != pair.naive and pair.why for pair in pairs.PAIRS)
     assert {pair.cause for pair in pairs.PAIRS} - {""} <= BY_KEY.keys()
-    assert all(pair.why for pair in pairs.PAIRS)
-
-
-def test_most_pairs_have_one_cause_that_dominates(pairs: ModuleType) -> None:
     assert sum(bool(pair.cause) for pair in pairs.PAIRS) >= 25
 
 
@@ -61,32 +54,15 @@ def pair_of(pairs: ModuleType, optimised: str) -> Any:
     return found
 
 
-@pytest.mark.parametrize(
-    ("optimised", "difference"),
-    [
-        ("transpose_padded", "code"),
-        ("template", "code"),
-        ("b32x8", "launch"),
-        ("Horner, 8 blocks per SM", "launch"),
-        ("padded", "data"),
-        ("patch_bisect", "data"),
-        ("uniform_true", "data"),
-        ("n_chunks", "callable"),
-    ],
-)
-def test_baselines_tell_what_a_pair_differs_in(
-    pairs: ModuleType, recorded: Any, optimised: str, difference: str
-) -> None:
-    assert recorded.difference(pair_of(pairs, optimised)) == difference
-
-
-def test_gains_are_those_of_the_recorded_times(pairs: ModuleType, recorded: Any) -> None:
+def test_baselines_show_differences_and_gains(pairs: ModuleType, recorded: Any) -> None:
+    differences = {
+        "transpose_padded": "code", "template": "code", "b32x8": "launch", "Horner, 8 blocks per SM": "launch",
+        "padded": "data", "patch_bisect": "data", "uniform_true": "data", "n_chunks": "callable",
+    }  # fmt: skip
+    assert {name: recorded.difference(pair_of(pairs, name)) for name in differences} == differences
     assert recorded.gain(pair_of(pairs, "transpose_padded")) == pytest.approx(1.69, abs=0.05)
-
-
-def test_a_pair_of_unequal_work_gains_by_its_factor(pairs: ModuleType, recorded: Any) -> None:
-    pair = pair_of(pairs, "f32_ilp2")
-    assert recorded.gain(pair) == 2 * recorded.time_ratio(pair) == pytest.approx(2, abs=0.1)
+    unequal = pair_of(pairs, "f32_ilp2")
+    assert recorded.gain(unequal) == 2 * recorded.time_ratio(unequal) == pytest.approx(2, abs=0.1)
 
 
 def test_what_overlaps_gains_by_the_clock_on_the_wall(pairs: ModuleType) -> None:

@@ -35,7 +35,7 @@ SLOWER = [static("SAME"), time("SLOWER", 1.6912)]
 
 def run_of(
     report: ModuleType, folder: Path, judgements: Callable[[Any], Judgements], **changes: Any
-) -> tuple[int, str, Path]:
+) -> tuple[int, str]:
     """Status and page of a made-up run."""
     given, made = folder / "turned.json", folder / "siblings.md"
     lines = [
@@ -44,7 +44,7 @@ def run_of(
     ]
     given.write_text(json.dumps({"pairs": lines, **changes}), encoding="utf-8")
     status = report.main(["--from", str(given), "--output", str(made)])
-    return status, made.read_text(encoding="utf-8") if made.exists() else "", made
+    return status, made.read_text(encoding="utf-8") if made.exists() else ""
 
 
 def row_of(page: str, optimised: str) -> str:
@@ -52,51 +52,46 @@ def row_of(page: str, optimised: str) -> str:
     return row
 
 
-def test_a_red_pair_shows_gain_cause_and_both_verdicts(report: ModuleType, tmp_path: Path) -> None:
-    status, page, _ = run_of(report, tmp_path, lambda _: SLOWER)
+def test_red_and_missed_pairs_are_named(report: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, page = run_of(report, tmp_path, lambda _: SLOWER)
     assert status == 0
     assert row_of(page, "transpose_padded").endswith("| bank conflicts | 1.69 | SAME | SLOWER x1.69 | red |")
     assert "gain at least 2 %, all are red." in page
-
-
-def test_a_pair_that_goes_unnoticed_is_named_and_makes_the_command_fail(
-    report: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
     unseen: Mapping[str, Judgements] = {"transpose_padded": [static("SAME"), time("INCONCLUSIVE")]}
-    status, page, _ = run_of(report, tmp_path, lambda pair: unseen.get(pair.optimised, SLOWER))
+    status, page = run_of(report, tmp_path, lambda pair: unseen.get(pair.optimised, SLOWER))
     assert status == 1
     assert "and not: transpose_padded (transpose32)." in page
     assert row_of(page, "transpose_padded").endswith("| INCONCLUSIVE | green |")
     assert "not red: transpose_padded of transpose32" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("optimised", ["converged", "padded", "two kernels, 1 in 16"])
-def test_a_pair_without_a_gain_or_on_other_data_or_of_callables_may_be_green(
-    report: ModuleType, tmp_path: Path, optimised: str
-) -> None:
-    unseen = {optimised: [static("UNCHANGED"), time("UNCHANGED", 1.0)]}
-    status, page, _ = run_of(report, tmp_path, lambda pair: unseen.get(pair.optimised, SLOWER))
+def test_pairs_without_a_gain_on_other_data_or_of_callables_may_be_green(report: ModuleType, tmp_path: Path) -> None:
+    green = ("converged", "padded", "two kernels, 1 in 16")
+    unseen = {name: [static("UNCHANGED"), time("UNCHANGED", 1.0)] for name in green}
+    status, page = run_of(report, tmp_path, lambda pair: unseen.get(pair.optimised, SLOWER))
     assert status == 0
-    assert row_of(page, optimised).endswith("| green |")
+    assert all(row_of(page, optimised).endswith("| green |") for optimised in green)
 
 
-def test_without_a_gpu_the_page_says_how_far_static_evidence_goes(report: ModuleType, tmp_path: Path) -> None:
+def test_without_a_gpu_static_evidence_alone_is_counted(report: ModuleType, tmp_path: Path) -> None:
     worse = {"template": [static("WORSE"), static("SAME", "sm_120")]}
-    status, page, _ = run_of(report, tmp_path, lambda pair: worse.get(pair.optimised, [static("SAME")]))
+    status, page = run_of(report, tmp_path, lambda pair: worse.get(pair.optimised, [static("SAME")]))
     assert status == 0
     assert "1 are red by static evidence alone, without a GPU." in page
     assert "| WORSE (sm_90), SAME (sm_120) | not measured | red |" in row_of(page, "template")
 
 
-def test_a_run_of_some_pairs_makes_no_page(
-    report: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    status, page, _ = run_of(report, tmp_path, lambda pair: [] if pair.optimised == "template" else SLOWER)
-    assert (status, page) == (1, "")
-    assert "no judgement of sample7_template_branch: template" in capsys.readouterr().err
-
-
-def test_another_file_is_refused(report: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, page, _ = run_of(report, tmp_path, lambda _: SLOWER, pairs="none")
-    assert (status, page) == (1, "")
-    assert "cannot be read as a run of --naive-siblings" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("missing", "changes", "words"),
+    [
+        ("template", {}, "no judgement of sample7_template_branch: template"),
+        ("", {"pairs": "none"}, "cannot be read as a run of --naive-siblings"),
+    ],
+)
+def test_partial_runs_and_other_files_make_no_page(
+    report: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], missing: str, changes: dict[str, Any],
+    words: str,
+) -> None:  # fmt: skip
+    found = run_of(report, tmp_path, lambda pair: [] if pair.optimised == missing else SLOWER, **changes)
+    assert found == (1, "")
+    assert words in capsys.readouterr().err

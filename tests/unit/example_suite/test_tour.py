@@ -30,29 +30,17 @@ def test_every_family_has_two_lines_and_names_its_document(tour: ModuleType) -> 
     assert stations.keys() == {path.stem for path in (SUITE / "kernels").glob("*.cu")}
 
 
-def test_gains_are_rounded_so_that_another_recording_says_the_same(tour: ModuleType) -> None:
+def test_gains_are_those_of_the_record_or_of_a_claim(tour: ModuleType, tmp_path: Path) -> None:
+    """Of work that overlaps device times show no gain; another recording shows the same rounded figures."""
     assert [tour._figure(gain) for gain in (1.0049, 1.688, 2.282, 30.24)] == ["1.00", "1.69", "2.3", "30"]
-
-
-def test_without_baselines_no_gain_is_on_record(tour: ModuleType, tmp_path: Path) -> None:
-    assert tour.gains("transpose32", tour.Recorded(tmp_path)) == "* not on record yet"
-
-
-def test_a_gain_by_the_clock_on_the_wall_is_that_of_its_claim(tour: ModuleType, tmp_path: Path) -> None:
-    outcomes = tmp_path / "outcomes.json"
+    outcomes, nothing = tmp_path / "outcomes.json", tour.Recorded(outcomes=tmp_path / "none.json")
     outcomes.write_text('{"claims": [{"id": "STR-01", "measured": 1.834}, {"id": "STR-05", "measured": null}]}')
     shown = tour.gains("streams_overlap", tour.Recorded(outcomes=outcomes))
     assert shown == "* 1.83: `n_chunks` over `serial`, by the clock on the wall (STR-01)"
-
-
-def test_device_times_of_work_that_overlaps_are_no_gain(tour: ModuleType, tmp_path: Path) -> None:
-    recorded = tour.Recorded(outcomes=tmp_path / "none.json")
-    assert tour.gains("streams_overlap", recorded) == "* not on record yet"
-
-
-def test_a_gain_is_for_the_same_work(tour: ModuleType) -> None:
-    shown = tour.gains("kernel_a_latency", tour.Recorded())
-    assert "* 12: `f32_3warps` over `f32_1warp`, for 12 times its work" in shown
+    assert tour.gains("streams_overlap", nothing) == "* not on record yet"
+    assert tour.gains("transpose32", tour.Recorded(tmp_path)) == "* not on record yet"
+    same_work = "* 12: `f32_3warps` over `f32_1warp`, for 12 times its work"
+    assert same_work in tour.gains("kernel_a_latency", tour.Recorded())
 
 
 @pytest.mark.parametrize("change", ["<!-- gain transpose23 -->", ""])

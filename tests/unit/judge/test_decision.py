@@ -124,21 +124,26 @@ def test_no_false_alarm_between_equal_kernels(runs: int) -> None:
     assert all(first(list(run))[0] is not Decision.SLOWER for run in taken)
 
 
+AT_TOLERANCE, AT_DETECT = math.log1p(TIGHT.tolerance), math.log1p(TIGHT.detect)
+
+
 @pytest.mark.parametrize(("r", "promising", "unanimous"), [
-    ([0.02] * 3, True, True), ([0.0] * 3, True, True), ([0.02, -0.02] * 10 + [0.02] * 4, False, False),
+    ([0.02], True, True), ([0.0], True, True), ([-0.02] * 3, True, True), ([], False, True),
+    ([0.02, -0.02] * 10 + [0.02] * 4, False, False), ([AT_TOLERANCE, 0.02], True, False),
+    ([AT_DETECT, 0.0], True, False),
 ])  # fmt: skip
 def test_promising_and_unanimous(r: list[float], promising: bool, unanimous: bool) -> None:
     assert (is_promising(r, TIGHT), is_unanimous(r, TIGHT)) == (promising, unanimous)
+    assert is_promising(r, TIGHT, [0.3] * 30)
 
 
 # --- the ratio and its interval ------------------------------------------------------------------
 
 
-def test_an_interval_takes_eight_blocks_and_covers_the_ratio() -> None:
-    assert interval([]) is interval([0.01] * 3) is None
-    enough = interval([0.01 + 0.001 * n for n in range(20)])
-    assert enough is not None
-    assert enough[0] < math.exp(0.0195) < enough[1]
+def test_an_interval_takes_seven_blocks_and_covers_the_ratio() -> None:
+    assert interval([]) is interval([0.01] * 6) is None
+    assert interval([0.001 * n for n in range(7)]) == (1.0, math.exp(0.006))
+    assert interval([0.01 + 0.001 * n for n in range(20)]) == (math.exp(0.013), math.exp(0.026))
     rng = np.random.default_rng(9)
     found = [interval(list(0.003 * rng.standard_normal(30))) for _ in range(60)]
     assert sum(one is not None and one[0] <= 1 <= one[1] for one in found) >= 57
@@ -160,6 +165,7 @@ def test_pairs_of_processes_decide(found: list[float], decision: Decision | None
 
 @pytest.mark.parametrize(("ratios", "wanted"), [
     ([1.01], True), ([1.02] * max(LOOKS), False), ([1.02, 1.01, 1.0], True), ([1.02, 1.0, 1.01, 1.0], False),
+    ([1.02] * 4, True),
 ])  # fmt: skip
 def test_no_more_pairs_than_may_decide(ratios: list[float], wanted: bool) -> None:
     assert wants_pair(ratios, TIGHT) is wanted
@@ -184,8 +190,12 @@ def test_equal_callables_are_red_at_no_more_than_their_share(runs: int) -> None:
     assert red <= runs * alpha
 
 
-def test_a_comparison_decides_by_its_blocks() -> None:
-    found = Comparison(r=(0.02,) * 14, means=(0.02,) * 14, seed=1, time_ns=1000.0)
-    assert found.decision(TIGHT, ALPHA) is Decision.SLOWER
-    assert found.ratio == pytest.approx(math.exp(0.02))
-    assert found.trends_slower(TIGHT)
+@pytest.mark.parametrize(("r", "means", "trends"), [
+    ([0.02] * 14, [0.02] * 14, True), ([0.02], [0.02], True), ([], [], False), ([0.0] * 2, [0.0] * 2, False),
+    ([0.0] * 12, [0.3] * 12, True),
+])  # fmt: skip
+def test_a_comparison_trends_by_midmeans_and_means(r: list[float], means: list[float], trends: bool) -> None:
+    found = Comparison(r=tuple(r), means=tuple(means), seed=1, time_ns=1000.0)
+    assert found.trends_slower(TIGHT) is trends
+    if len(r) == 14:
+        assert (found.decision(TIGHT, ALPHA), found.ratio) == (Decision.SLOWER, pytest.approx(math.exp(0.02)))

@@ -83,7 +83,7 @@ def test_equal_records_and_other_hashes_alone_are_no_difference() -> None:
     old, edited = {("sm_90", NVRTC): static_of()}, {("sm_90", NVRTC): static_of(source="51" * 32)}
     nothing = EvidenceDiff((), (), ())
     assert compared(old, dict(old), time_of(), time_of()) == nothing
-    assert compared(old, edited, time_of(), time_of()) == nothing
+    assert compared(old, edited, time_of(), time_of(symbol="other")) == nothing
     assert compared(old, {**old, ("sm_120", NVRTC): static_of()}) == nothing, "a target more is no new workload"
 
 
@@ -142,13 +142,13 @@ def test_conditions_before_and_after(old: dict[str, Any], new: dict[str, Any], w
 
 def test_counters_that_moved_come_the_largest_change_first_and_from_none_before_all() -> None:
     sectors, cycles, same = SECTORS.name, CYCLES.name, {"own.c": 5.0}
-    old = {sectors: 100.0, cycles: 1000.0, "own.a": 0.0, "own.b": 8.0, "own.d": 1.0, "gone": 1.0, **same}
-    new = {sectors: 300.0, cycles: 1001.0, "own.a": 0.5, "own.b": 0.0, "own.d": 0.5, "came": 1.0, "too": 1.0, **same}
+    old = {sectors: 100.0, cycles: 1000.0, "own.a": 0.0, "own.b": 8.0, "own.d": 8.0, "gone": 1.0, **same}
+    new = {sectors: 300.0, cycles: 1001.0, "own.a": 0.5, "own.b": 0.0, "own.d": 2.0, "came": 1.0, "too": 1.0, **same}
     run = run_diff(time_of(counters=old), time_of(counters=new))
     assert (run.gpu, run.times_ns, run.ratio) == (H200, None, 1.0)
     assert [str(change) for change in run.conditions] == ["counters gone -> came, too"]
     assert [(change.what, change.direction) for change in run.counters] == [
-        ("own.a", "neutral"), ("own.b", "neutral"), ("sectors", "worse"), ("own.d", "neutral"),
+        ("own.a", "neutral"), ("own.b", "neutral"), ("own.d", "neutral"), ("sectors", "worse"),
     ]  # fmt: skip
 
 

@@ -130,6 +130,10 @@ def test_the_two_directions_of_a_change_never_agree(before, after, tolerance, fl
 def test_takes_are_summed_up_and_newer_counts_replace_older_ones():
     counts = summed_up([{"a": 1.0, "b": 2.0}, {"a": 3.0, "b": 2.0}, {"a": 2.0}])
     assert counts == Counts({"a": 2.0, "b": 2.0}, {"a": (1.0, 3.0)})
+    record = TimeRecord(
+        identity=Identity(**DONE), timer="cupti", cache="cold", counters={"a": 2.0}, counter_ranges={"a": (1.0, 3.0)}
+    )
+    assert Counts.of(record) == Counts({"a": 2.0}, {"a": (1.0, 3.0)})
     newer = Counts({"a": 5.0, "c": 1.0}, {"c": (1.0, 2.0)})
     assert replaced(counts, newer) == Counts({"a": 5.0, "b": 2.0, "c": 1.0}, {"c": (1.0, 2.0)})
     assert replaced(newer, counts) == Counts({"a": 2.0, "b": 2.0, "c": 1.0}, {"a": (1.0, 3.0), "c": (1.0, 2.0)})
@@ -137,10 +141,12 @@ def test_takes_are_summed_up_and_newer_counts_replace_older_ones():
 
 def test_counters_that_scattered_have_a_band_of_three_times_that():
     """At least 1 %, and an absolute one where the median is zero; what informs only stays so."""
-    rules = [EXACT, Metric("few", "few"), Metric("none", "none"), BAND, INFO]
-    values = {"sectors": 100.0, "few": 1000.0, "none": 0.0, "stalls": 1.0}
-    ranges = {"sectors": (100.0, 102.0), "few": (1000.0, 1001.0), "none": (0.0, 2.0), "stalls": (1.0, 9.0)}
-    sectors, few, none, band, info = widened(rules, Counts(values, ranges))
+    rules = [EXACT, Metric("few", "few"), Metric("none", "none"), Metric("wide", "wide", tolerance=0.5), BAND, INFO]
+    values = {"sectors": 100.0, "few": 1000.0, "wide": 10.0, "stalls": 1.0}
+    ranges = {"sectors": (100.0, 102.0), "few": (1000.0, 1001.0), "none": (0.0, 2.0), "wide": (10.0, 11.0),
+              "stalls": (1.0, 9.0)}  # fmt: skip
+    sectors, few, none, wide, band, info = widened(rules, Counts(values, ranges))
+    assert wide.tolerance == 0.5
     assert (sectors.tolerance, sectors.floor) == (0.06, 0.0)
     assert few.tolerance == 0.01
     assert (none.tolerance, none.floor) == (0.0, 6.0)

@@ -62,6 +62,7 @@ def with_classes(**counts: int) -> dict[str, Any]:
 def test_verdict_by_figure(old: dict[str, Any], new: dict[str, Any], verdict: Verdict, words: str) -> None:
     found = compare(static(**new), static(code_hash="old", **old))
     assert (found.verdict, words in map(str, found.changes)) == (verdict, True)
+    assert verdict is not SAME or {one.direction for one in found.changes} == {"neutral"}
 
 
 @pytest.mark.parametrize(("old", "new"), [(None, 0), (0, None), (None, None), (None, 8), (8, None)])
@@ -126,10 +127,10 @@ def test_a_changed_launch_is_shown_and_judged_by_its_occupancy() -> None:
     assert [one.what for one in judged.changes] == ["block", "occupancy", "dynamic shared memory"]
     assert str(judged.changes[0]) == "block 256x1x1 -> 1024x1x1"
     assert (judged.verdict, judged.reason) == (WORSE, "the launch of the same machine code got worse: occupancy")
-    other = compare(msgspec.structs.replace(STATIC, dynamic_shared_bytes=64))
+    other = compare(msgspec.structs.replace(STATIC, block=(128, 1, 1), dynamic_shared_bytes=64))
     assert (other.verdict, other.reason) == (
-        SAME, "the machine code is that of the baseline; the launch changed (dynamic shared memory 0 -> 64 bytes): "
-        "needs a timing run",
+        SAME, "the machine code is that of the baseline; the launch changed (block 256x1x1 -> 128x1x1, dynamic shared "
+        "memory 0 -> 64 bytes): needs a timing run",
     )  # fmt: skip
     added = compare(STATIC, msgspec.structs.replace(STATIC, block=None))
     assert str(added.changes[0]) == "block not launched -> 256x1x1"

@@ -14,8 +14,6 @@ from pathlib import Path
 import pytest
 
 from pytest_gpuperf import cli
-from pytest_gpuperf.api.marker import MarkerSettings
-from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.options import FLAGS
 from pytest_gpuperf.session import end_of_run
 
@@ -61,24 +59,11 @@ def test_every_option_is_named_by_a_task() -> None:
     ] == []
 
 
-def test_every_ini_setting_is_listed_once() -> None:
-    listed = names(column(section("options.md", "Flags and ini settings"), 1))
-    assert listed == sorted(flag.ini_name for flag in FLAGS.values() if flag.ini)
-
-
-def test_every_keyword_of_the_marker_is_listed_once() -> None:
-    assert names(column(section("options.md", "The marker"))) == sorted(MarkerSettings.__annotations__)
-
-
 def test_every_fixture_is_listed_once(pytester: pytest.Pytester) -> None:
     shown = pytester.runpytest_inprocess("--fixtures", "-q", "-p", "no:cacheprovider").stdout.str()
     of_plugin = re.findall(r"^(\w+)(?: \[\w+ scope\])? -- .*pytest_gpuperf.*fixtures\.py", shown, re.MULTILINE)
     assert len(of_plugin) >= 3
     assert names(column(section("api.md", "What the fixtures are"))) == sorted(of_plugin)
-
-
-def test_every_verdict_is_listed_once() -> None:
-    assert names(column(section("verdicts.md", "Verdicts"))) == sorted(verdict.value for verdict in Verdict)
 
 
 def test_every_exit_status_of_a_run_is_listed_once() -> None:

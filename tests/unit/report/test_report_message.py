@@ -92,6 +92,9 @@ def test_more_causes_than_fit_give_way_before_the_first_one_does() -> None:
     assert "occupancy lost" not in "\n".join(lines)
     few = workload_lines([static()], (SPILLING, second))
     assert "cause: occupancy lost" in "\n".join(few)
+    for other, shown in (({"gain": 0.05}, 1), ({"gain": 0.05, "gates": True}, 2), ({"cause": "of another version"}, 1)):
+        advised = (SPILLING, msgspec.structs.replace(second, **other))  # far behind; a cause of what gates; unknown
+        assert sum("cause:" in line for line in advice_lines(advised)) == shown
 
 
 words = st.text(st.characters(codec="ascii", categories=["L"]), min_size=1, max_size=24)
@@ -131,17 +134,6 @@ def test_cause_has_evidence_gain_remedy_and_example() -> None:
     for gain, words in ((0.005, "small"), (0.006, "about 1 %")):
         assert gain_words(msgspec.structs.replace(by_code, gain=gain)) == f"gain {words}, by the machine code"
     assert any("62 %" in line for line in wrapped("word " * 17 + "abc 62 %, and more of it", 8))
-
-
-def test_causes_near_the_first_and_those_that_gate_are_named() -> None:
-    keys = list(BY_KEY)
-    several = [Advice(cause=key, evidence=(), gain=gain) for key, gain in zip(keys, (0.4, 0.2, 0.05), strict=False)]
-    gates = Advice(cause=keys[3], evidence=(), gain=0.001, gates=True)
-    for advised, most, shown in (
-        (several, 4, 2), (several, 1, 1), ([], 4, 0), ([gates, *several], 4, 3),
-        ([Advice(cause="of another version", evidence=(), gain=1.0)], 4, 0),
-    ):  # fmt: skip
-        assert sum("cause:" in line for line in advice_lines(advised, most)) == shown
 
 
 PAIRED = TimeFigures(
