@@ -20,7 +20,7 @@ from typing import Any
 from pytest_gpuperf.counters.catalogue import METRICS, TRAFFIC
 from pytest_gpuperf.judge.counters import Metric
 
-HEADER = """\
+PAGE = """\
 # Counters of equal code
 
 From run to run and from GPU to GPU. Made by
@@ -29,8 +29,8 @@ From run to run and from GPU to GPU. Made by
     python benchmarks/counter_scatter.py FILE... > docs/results/counters.md
 
 {files} files of {gpus} GPUs ({models}), {workloads} workloads, {comparisons} comparisons of two runs of one.
-Exact counters: {exact} compared, {differing} differ. The others, whose bands and floors are those of
-[the gate](../how-to/counters.md#the-gate); a warm workload's traffic is compared where both runs took as many passes:
+Exact counters: {exact} compared, {differing} differ. The others have the bands and floors of
+[the gate](../how-to/counters.md#the-gate):
 
 | metric | compared how | compared | differ | by at most | and | beyond the band |
 |---|---|---|---|---|---|---|
@@ -91,7 +91,7 @@ def scatter_of(counted: Iterable[Counted]) -> tuple[dict[str, Scatter], int]:
 
 def page(files: int, counted: Sequence[Counted], found: dict[str, Scatter], number: int) -> str:
     exact = [one for name, one in found.items() if METRICS[name].klass == "exact"]
-    text = HEADER.format(
+    text = PAGE.format(
         files=files, gpus=len({gpu["uuid"] for *_, gpu in counted}),
         models=", ".join(sorted({gpu["slug"] for *_, gpu in counted})),
         workloads=len({(test, name) for test, name, *_ in counted}), comparisons=number,

@@ -86,15 +86,6 @@ def decided(r: Values, means: Values, alphas: Sequence[float]) -> Iterator[tuple
         yield codes[np.arange(len(r)), stops], stops + 1
 
 
-def check(r: Values, means: Values, codes: Codes, stops: Codes, alpha: float) -> None:
-    """Raise ``AssertionError`` unless ``judge.decide`` says so of the first rows, too."""
-    for row in range(min(20, len(r))):
-        for used in range(1, stops[row] + 1):
-            found = judge.decide(r[row, :used].tolist(), LIMITS, alpha, means[row, :used].tolist())
-            expected = codes[row] if used == stops[row] else UNDECIDED
-            assert (found.name if found else "UNDECIDED") == ("SLOWER", "FASTER", "SAME", "UNDECIDED")[expected]
-
-
 def normal(percent: float) -> Noise:
     return lambda rng, rows: (rng.normal(0, percent / 100, (rows, MOST_BLOCKS)),) * 2
 
@@ -157,8 +148,6 @@ def _judged(noise: Noise, effect: float, alphas: Sequence[float], runs: int, fil
         r, means = (part + math.log1p(effect) for part in noise(rng, min(PIECE, runs - start)))
         pieces.append(np.stack([r, means]))
         found.append(np.array(list(decided(r, means, alphas))))
-        for alpha, (codes, stops) in zip(alphas, found[-1], strict=True):
-            check(r, means, codes, stops, alpha)
     np.save(file, np.concatenate(pieces, axis=1))
     return [(int((codes == SLOWER).sum()), int(np.median(stops))) for codes, stops in np.concatenate(found, axis=2)]
 

@@ -22,10 +22,8 @@ from pytest_gpuperf.device.timers import open_timer
 
 SAMPLES, PASSES = 60, 3
 LOOPS_US = (2.5, 10.0, 100.0, 1000.0)
-CUPTI_BOUND = 0.01
-GRAPH_BOUND, SHORT_BOUND, SHORT_NS = 0.015, 0.08, 9000.0
-"""Deviations of graphs from CUPTI, and up to which length the second one goes."""
-
+CUPTI_BOUND, GRAPH_BOUND, SHORT_BOUND, SHORT_NS = 0.01, 0.015, 0.08, 9000.0
+"""Deviations of CUPTI from the clock, of graphs from CUPTI, and of those below so many nanoseconds."""
 SOURCE = """
 __device__ unsigned long long now(float& after) {
     unsigned long long t;
@@ -114,7 +112,6 @@ def failures(readings: Sequence[Reading], tick_ns: float) -> list[str]:
 
 
 def main() -> int:
-    """Measure, print, compare; 0 if every bound holds."""
     device: Any = open_device()
     timers = open_timer(device, "cupti"), open_timer(device, "graph")
     work = kernels(device, timers[0])

@@ -3,7 +3,7 @@
     python benchmarks/many_workloads.py > docs/results/many_workloads.md
 
 Without a GPU, one kernel at as many grids.  Seconds are those of the processor, which other work on the machine does
-not lengthen by much; the plugin's own are those beyond pytest's for as many empty tests with two fixtures.  Exit
+not lengthen by much; the plugin's own are those beyond pytest's for as many empty tests with a fixture.  Exit
 status 1 if a gated workload costs more than ``MOST_MS`` of its own, or a run more than ``MOST_MB``.
 """
 
@@ -27,12 +27,8 @@ import pytest
 def one():
     yield 1
 
-@pytest.fixture
-def two(one):
-    yield 2
-
 @pytest.mark.parametrize("n", range({count}))
-def test_empty(one, two, n):
+def test_empty(one, n):
     pass
 """
 KERNEL = """

@@ -14,6 +14,7 @@ import argparse
 import csv
 import io
 import json
+import lzma
 import re
 import subprocess
 import sys
@@ -27,7 +28,7 @@ from pytest_gpuperf.counters.run_ncu import LOG, REPORT, Ncu, command, environme
 from pytest_gpuperf.model.task import TASK_FILE, ProfileTask, write_task
 
 ROOT = Path(__file__).parent.parent
-MOST_BYTES = 400_000
+MOST_BYTES = 40_000
 FIGURE = re.compile(r"-?\d+(\.\d+)?")
 TESTS = """
 def test_transpose(cuda_kernel, gpu, gpuperf):
@@ -75,9 +76,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="gpuperf-fixture-") as name:
         folder = Path(name)
         kernels = record(ncu, folder, tuple(given.set.split(",")))
-        target = given.to / f"{entries(folder)[0].gpu}.ncu-rep"
-        target.write_bytes(without_own_path((folder / REPORT).read_bytes()))
-    target.with_suffix(".json").write_text(json.dumps({"ncu": str(ncu), "kernels": kernels}, indent=1) + "\n")
+        target = given.to / f"{entries(folder)[0].gpu}.ncu-rep.xz"
+        target.write_bytes(lzma.compress(without_own_path((folder / REPORT).read_bytes())))
+    target.with_suffix("").with_suffix(".json").write_text(
+        json.dumps({"ncu": str(ncu), "kernels": kernels}, indent=1) + "\n"
+    )
     size = target.stat().st_size
     print(f"{target}: {size} bytes, at most {MOST_BYTES}, {len(kernels)} kernels, {len(kernels[0]['metrics'])} metrics")
     return int(size > MOST_BYTES)

@@ -35,7 +35,6 @@ WRONG = {
     "racecheck": "__shared__ float v[64]; v[threadIdx.x] = out[threadIdx.x]; out[threadIdx.x] = v[63 - threadIdx.x];",
     "synccheck": "if (threadIdx.x % 32 < 16) __syncthreads(); out[threadIdx.x] = 1.0f;",
 }
-"""A write beyond the end, a missing barrier, a barrier for half of a warp."""
 CONTROL = """
 import cupy
 cupy.cuda.set_allocator(None)

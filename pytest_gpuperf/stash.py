@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Generator
 from pathlib import Path
@@ -82,12 +83,17 @@ class SharedFixture:
     """A fixture of a wider scope than one test, set up or being set up."""
 
     name: str
-    file: Path
-    """With its function."""
+    function: Any
     below: str
     """How node ids begin of the tests that may use it."""
     record: TestRecord | None = None
     """Of its kernels; None while it has none."""
+
+    @functools.cached_property
+    def file(self) -> Path:
+        """With its function, or with the class of an object that is called as one."""
+        function = inspect.unwrap(self.function)
+        return Path(inspect.getfile(function if inspect.isroutine(function) else type(function))).resolve()
 
     def is_used_by(self, item: pytest.Item) -> bool:
         named = self.name in getattr(item, "fixturenames", ())
@@ -109,7 +115,7 @@ class SharedFixtures:
         if fixturedef.scope == "function" or isinstance(request.node, pytest.Item):
             return (yield)
         below = "" if isinstance(request.node, pytest.Session) else request.node.nodeid
-        running = self._known[fixturedef] = SharedFixture(fixturedef.argname, _file_of(fixturedef.func), below)
+        running = self._known[fixturedef] = SharedFixture(fixturedef.argname, fixturedef.func, below)
         self._running.append(running)
         try:
             return (yield)
@@ -130,9 +136,3 @@ class SharedFixtures:
     def used_by(self, item: pytest.Item) -> list[SharedFixture]:
         """Those with kernels that a test uses, as far as they are set up."""
         return [one for one in self._known.values() if one.is_used_by(item)]
-
-
-def _file_of(function: Any) -> Path:
-    """Of a function, or of the class of an object that is called as one."""
-    function = inspect.unwrap(function)
-    return Path(inspect.getfile(function if inspect.isroutine(function) else type(function))).resolve()

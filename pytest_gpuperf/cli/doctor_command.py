@@ -8,14 +8,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import importlib
 import os
 import platform
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Literal
 
 from pytest_gpuperf.compile.compiler import compile_kernel
@@ -77,26 +75,20 @@ def as_text(findings: Sequence[ProbeResult]) -> str:
     return "\n".join([*lines, "", f"Can be measured here: {ready}", ""])
 
 
-class HostMachine:
-    """Packages and files: probes ask only this, so a test hands them a machine of its own."""
+def installed(distribution: str) -> str:
+    """Version of a Python distribution; empty if it is not installed."""
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return ""
 
-    def version(self, distribution: str) -> str | None:
-        """Version of an installed Python distribution, None if it is not installed."""
-        try:
-            return metadata.version(distribution)
-        except metadata.PackageNotFoundError:
-            return None
 
-    def load(self, module: str) -> ModuleType:
-        """Import a module.  Raises ``ImportError``, or ``OSError`` if a shared library of it is unusable."""
-        return importlib.import_module(module)
-
-    def read(self, path: str) -> str:
-        """Text of a file, empty if it is not there or not readable."""
-        try:
-            return Path(path).read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return ""
+def _read(path: str) -> str:
+    """Text of a file of the system, empty if it is not there or not readable."""
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def add_arguments(_parser: argparse.ArgumentParser) -> None:
@@ -105,7 +97,7 @@ def add_arguments(_parser: argparse.ArgumentParser) -> None:
 
 def execute(_parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     """Print the findings.  Returns the exit status: 0, or 1 if not even machine code can be compared here."""
-    found = [finding for probe in PROBES for finding in probe(HostMachine())]
+    found = [finding for probe in PROBES for finding in probe()]
     write(as_text(found))
     return 0 if is_ready("static", found) else 1
 
@@ -116,12 +108,12 @@ REMEDY = re.compile(r"\.? (?:Reinstall|Install(?: it)?): ")
 """Begins what a message of the compiler's says to do."""
 PROBE_ARCH = "sm_90"
 PROBE = KernelSource('extern "C" __global__ void probe(float *x) { x[threadIdx.x] *= 2.0f; }', "probe")
-DRIVER_PARAMETERS = "/proc/driver/nvidia/params"
+DRIVER_PARAMETERS, OWN_STATUS = "/proc/driver/nvidia/params", "/proc/self/status"
 CAP_SYS_ADMIN = 21
 """Bit of the capability in Linux's capability sets (``linux/capability.h``)."""
 
 
-def probe_compiler(_machine: HostMachine) -> list[ProbeResult]:
+def probe_compiler() -> list[ProbeResult]:
     """Python; NVRTC, asked for its version by compiling something; its tools; and a kernel: all are seen at work."""
 
     def place(tool: InstalledTool) -> str:
@@ -151,28 +143,28 @@ def _asked(name: str, describe: Callable[[], str], *, required: bool = True) -> 
         return ProbeResult("static", name, "missing", detail, advice, required=required)
 
 
-def probe_ncu(machine: HostMachine) -> list[ProbeResult]:
+def probe_ncu() -> list[ProbeResult]:
     """Nsight Compute, its report reader, and the right to read counters."""
-    reader = machine.version("ncu-report")
+    reader = installed("ncu-report")
     try:
         ncu = find_ncu()
         first = ProbeResult("counters", "ncu", "ok", f"{str(ncu).removeprefix('ncu ')} at {ncu.path}")
     except CountersUnavailable as problem:
         first = missing("counters", "ncu", problem.reason, problem.remedy)
-    second = ProbeResult("counters", "ncu-report", "ok", reader or "")
-    if reader is None:
+    second = ProbeResult("counters", "ncu-report", "ok", reader)
+    if not reader:
         second = missing("counters", "ncu-report", "not installed", "pip install 'pytest-gpuperf[ncu]'")
-    return [first, second, _permission(machine)]
+    return [first, second, _permission()]
 
 
-def _permission(machine: HostMachine) -> ProbeResult:
+def _permission() -> ProbeResult:
     """The driver's parameter, and this process's capability if it is restricted."""
-    name, parameters = "counter permission", machine.read(DRIVER_PARAMETERS)
+    name, parameters = "counter permission", _read(DRIVER_PARAMETERS)
     if not parameters:
         return missing("counters", name, "no NVIDIA driver is loaded here")
     if re.search(r"^RmProfilingAdminOnly:\s*0", parameters, re.MULTILINE):
         return ProbeResult("counters", name, "ok", "open to all users (RmProfilingAdminOnly: 0)")
-    effective = re.search(r"^CapEff:\s*([0-9a-f]+)", machine.read("/proc/self/status"), re.MULTILINE)
+    effective = re.search(r"^CapEff:\s*([0-9a-f]+)", _read(OWN_STATUS), re.MULTILINE)
     if effective and int(effective[1], 16) >> CAP_SYS_ADMIN & 1:
         return ProbeResult("counters", name, "ok", "restricted to administrators, and this process is one")
     detail = "restricted to administrators (RmProfilingAdminOnly), and this process lacks CAP_SYS_ADMIN"
@@ -192,9 +184,9 @@ STAND_IN = "until then times are taken with CUDA graphs, within 1.5 % of CUPTI's
 
 
 @contextlib.contextmanager
-def _started(machine: HostMachine) -> Iterator[Any]:
+def _started() -> Iterator[Any]:
     """NVML.  Raises ``ImportError``, and NVML's own errors."""
-    nvml: Any = machine.load("pynvml")
+    nvml: Any = import_module("pynvml")
     nvml.nvmlInit()
     try:
         yield nvml
@@ -202,14 +194,14 @@ def _started(machine: HostMachine) -> Iterator[Any]:
         nvml.nvmlShutdown()
 
 
-def probe_gpus(machine: HostMachine) -> list[ProbeResult]:
+def probe_gpus() -> list[ProbeResult]:
     """The driver, then each GPU with its MIG mode and the other processes that compute on it."""
     try:
-        with _started(machine) as nvml:
+        with _started() as nvml:
             return [_driver(nvml), *_gpus(nvml)]
     except ImportError:
         return [missing("time", "driver", "pynvml cannot be imported", "pip install nvidia-ml-py")]
-    except machine.load("pynvml").NVMLError as problem:
+    except import_module("pynvml").NVMLError as problem:
         return [missing("time", "driver", f"NVML does not answer: {problem}", NO_DRIVER_ADVICE)]
 
 
@@ -252,36 +244,36 @@ def _gpu(nvml: Any, name: str, handle: Any) -> Iterator[ProbeResult]:
             yield ProbeResult("time", f"{name} processes", "warn", others, OTHERS_ADVICE)
 
 
-def probe_cupy(machine: HostMachine) -> list[ProbeResult]:
+def probe_cupy() -> list[ProbeResult]:
     """CuPy, under whichever of its names; two of them in one environment break each other."""
-    installed = [name for name in CUPY_DISTRIBUTIONS if machine.version(name)]
-    if not installed:
+    names = [name for name in CUPY_DISTRIBUTIONS if installed(name)]
+    if not names:
         advice = "pip install 'pytest-gpuperf[cuda13]' (or [cuda12] for a CUDA 12 driver)"
         return [missing("time", "CuPy", "not installed", advice)]
-    if len(installed) > 1:
-        advice = f"pip uninstall {' '.join(installed)}, then install the one that fits the driver"
-        return [ProbeResult("time", "CuPy", "warn", f"installed twice: {', '.join(installed)}", advice)]
-    version = f"{installed[0]} {machine.version(installed[0])}"
+    if len(names) > 1:
+        advice = f"pip uninstall {' '.join(names)}, then install the one that fits the driver"
+        return [ProbeResult("time", "CuPy", "warn", f"installed twice: {', '.join(names)}", advice)]
+    version = f"{names[0]} {installed(names[0])}"
     try:
-        machine.load("cupy")
+        import_module("cupy")
     except (ImportError, OSError) as problem:
         detail = f"{version} does not import: {problem}"
-        return [missing("time", "CuPy", detail, f"pip install --force-reinstall {installed[0]}")]
+        return [missing("time", "CuPy", detail, f"pip install --force-reinstall {names[0]}")]
     return [ProbeResult("time", "CuPy", "ok", version)]
 
 
-def probe_cupti(machine: HostMachine) -> list[ProbeResult]:
+def probe_cupti() -> list[ProbeResult]:
     """CUPTI activity records, the best timer; CUDA graphs stand in where it is not there."""
-    version = machine.version("cupti-python")
-    if version is None:
+    version = installed("cupti-python")
+    if not version:
         advice = f"pip install 'pytest-gpuperf[cupti]'; {STAND_IN}"
         return [ProbeResult("time", "CUPTI", "missing", "cupti-python is not installed", advice)]
     try:
-        machine.load("cupti")
+        import_module("cupti")
     except (ImportError, OSError) as problem:
         detail = f"cupti-python {version} does not import: {problem}"
         return [ProbeResult("time", "CUPTI", "warn", detail, f"reinstall cupti-python; {STAND_IN}")]
-    with contextlib.suppress(Exception), _started(machine) as nvml:  # the probe of the driver says why
+    with contextlib.suppress(Exception), _started() as nvml:  # the probe of the driver says why
         newest = driver_cuda(nvml)
         if tuple(map(int, re.findall(r"\d+", version)[:2])) > newest:
             detail = f"cupti-python {version} is newer than the driver's CUDA {newest[0]}.{newest[1]}"
@@ -290,7 +282,7 @@ def probe_cupti(machine: HostMachine) -> list[ProbeResult]:
     return [ProbeResult("time", "CUPTI", "ok", f"cupti-python {version}")]
 
 
-PROBES: tuple[Callable[[HostMachine], list[ProbeResult]], ...] = (
+PROBES: tuple[Callable[[], list[ProbeResult]], ...] = (
     probe_compiler, probe_gpus, probe_cupy, probe_cupti, probe_ncu,
 )  # fmt: skip
 """In the order in which a reader wants to know."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pytest_gpuperf.atomic_write import write_whole
-from pytest_gpuperf.cli.doctor_command import HostMachine
+from pytest_gpuperf.cli.doctor_command import installed
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.process.repository import checkout_around
 
@@ -39,7 +39,7 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     if not any((folder / name).exists() for name in SETTINGS):
         files[folder / "pytest.ini"] = "[pytest]\ntestpaths = .\n"
     files[folder / ".github" / "workflows" / "gpuperf.yml"] = _text("gpuperf.yml")
-    if nvrtc := next(filter(None, map(HostMachine().version, NVRTC)), ""):
+    if nvrtc := next(filter(None, map(installed, NVRTC)), ""):
         files[folder / "gpuperf-constraints.txt"] = f"nvidia-cuda-nvrtc=={nvrtc}\n"
     for path, text in files.items():
         if not path.exists():

@@ -64,8 +64,7 @@ class Collected(Record, frozen=True):
     workloads: tuple[CollectedWorkload, ...] = ()
     notes: tuple[str, ...] = ()
     problem: str = ""
-    """Reason why there are no counters; empty if there are."""
-    remedy: str = ""
+    """Why there are no counters, and what to do; empty if there are."""
     seconds: float = 0.0
     log: tuple[str, ...] = ()
     """The profiled tests' last lines, where not all of them passed."""

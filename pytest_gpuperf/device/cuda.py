@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
-import itertools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -90,12 +89,10 @@ class CudaDevice:
         self.errors = cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError
         """Those of CuPy for what the driver refuses."""
         self._timers: dict[TimerName | None, Timer] = {}
-        self._peaks: dict[str, float] = {}
-        self._loads = itertools.count()
 
     def load(self, binary: KernelBinary) -> LoadedKernel:
         with scratch_folder("gpuperf-") as folder:  # only this user can enter it
-            path = Path(folder) / f"{next(self._loads)}.cubin"  # CuPy keeps modules by path: a new one each time
+            path = Path(folder) / "kernel.cubin"  # CuPy keeps modules by path: the folder is a new one each time
             path.write_bytes(binary.cubin)
             try:
                 return CudaKernel(self, self.cupy.RawModule(path=str(path)), binary)
@@ -192,11 +189,8 @@ class CudaDevice:
                 torch.empty_cache()
 
     def peak(self, name: str) -> float:
-        """Measured at first use, under the lock."""
-        if name not in self._peaks:
-            with self.lock(), self.current():
-                self._peaks[name] = measure_peak(self, name)
-        return self._peaks[name]
+        with self.lock(), self.current():
+            return measure_peak(self, name)
 
     def to_host(self, array: Any) -> Any:
         return self.cupy.asnumpy(self.cupy.asarray(array) if hasattr(array, "__cuda_array_interface__") else array)

@@ -178,7 +178,7 @@ class Device(Protocol):
         """Exclusive use of this GPU (by UUID) among all processes of this machine; waits, with a bound."""
 
     def peak(self, name: str) -> float:
-        """A measured ceiling: ``copy_bandwidth`` in bytes/s, ``fma_throughput`` in FLOP/s; measured once."""
+        """Measure a ceiling, under the lock: ``copy_bandwidth`` in bytes/s, ``fma_throughput`` in FLOP/s."""
 
     def to_host(self, array: Any) -> Any:
         """The array as NumPy."""

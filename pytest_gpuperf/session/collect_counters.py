@@ -33,7 +33,7 @@ def count_items(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     try:
         run.collected = _collect(run, [item.nodeid for item in those], own, show)
     except CountersUnavailable as problem:
-        run.collected = Collected(problem=problem.reason, remedy=problem.remedy)
+        run.collected = Collected(problem=str(problem))
         show(f"no counters: {problem.reason}")
         return
     counted = numbered(len(run.collected.workloads), "workload")

@@ -52,11 +52,12 @@ def judge_test(run: Run, test: TestRecord, *, whole: bool) -> str:
         if options.gates or isinstance(options.task, RevisionTask):
             for workload in test.unlaunched():
                 test.add(workload)
-        if options.update is not None or isinstance(options.task, RevisionTask):
+        if isinstance(options.task, RevisionTask):
             test.unrecorded = set(test.cubins)
         if options.gates:
             for workload in list(test.workloads.values()):
-                test.unrecorded |= unrecorded_cubins(run.store, workload) & test.cubins.keys()
+                unrecorded = unrecorded_cubins(run.store, workload, updates=options.update is not None)
+                test.unrecorded |= unrecorded & test.cubins.keys()
                 test.add(in_order(run, judge_static(run, workload, test, estimates)))
             _name_origins(run, test, whole=whole)
             if against is not None and test.unrecorded:
@@ -121,8 +122,13 @@ def in_order(run: Run, work: WorkloadEvidence) -> WorkloadEvidence:
     ])  # fmt: skip
 
 
-def unrecorded_cubins(store: BaselineStore, workload: WorkloadEvidence) -> set[str]:
-    """SHA-256 of the cubins with machine code that the workload's baselines do not hold."""
+def unrecorded_cubins(store: BaselineStore, workload: WorkloadEvidence, *, updates: bool = False) -> set[str]:
+    """SHA-256 of the cubins with machine code that the workload's baselines do not hold.
+
+    A run that ``updates`` needs each cubin that is not in the store, whatever code it has.
+    """
+    if updates:
+        return {record.cubin for record in workload.static.values() if not store.has_cubin(record.cubin)}
     return {
         record.cubin
         for arch, record in workload.static.items()

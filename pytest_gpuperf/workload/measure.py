@@ -115,7 +115,7 @@ def counted(
     key = evidence.key
     if not worker.options.ncu:
         return evidence, NOT_COUNTED
-    collected = worker.collected or Collected(problem="nothing was collected", remedy="see the beginning of the run")
+    collected = worker.collected or Collected(problem="nothing was collected; see the beginning of the run")
     target, found = collected.gpu or worker.device.facts.slug, collected.of(key)
     obstacle = _obstacle(collected, found, request)
     if obstacle or found is None:
@@ -131,7 +131,7 @@ def counted(
 def _obstacle(collected: Collected, found: CollectedWorkload | None, request: Request) -> str:
     """Why a workload has no counters; empty if it has some."""
     if collected.problem:
-        return f"{collected.problem}; {collected.remedy}"
+        return collected.problem
     if found is None:
         return "its test did not reach it under ncu: it failed, or read a time: do that behind the last gpuperf(...)"
     if not found.counters:

@@ -3,7 +3,7 @@
 
 It really runs the program that it is given.  The simulated GPU leaves a line for every launch in a range, from
 which the report is made: JSON, since nobody but ncu can write an ``.ncu-rep``; ``read_stand_in_report`` reads it.
-``STAND_IN_NCU_MODE`` makes it fail as the real one does; the words are those of Nsight Compute 2022 to 2026.
+``STAND_IN_NCU_REFUSED`` makes it fail as the real one does without permission, in its words.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 TAKES_VALUE = {
@@ -25,7 +24,7 @@ TAKES_VALUE = {
 SWITCHES = {"--nvtx", "--force-overwrite"}
 VERSION = """NVIDIA (R) Nsight Compute Command Line Profiler
 Copyright (c) 2018-2025 NVIDIA Corporation
-Version {} (build 12345678) (public-release)
+Version 2025.3.1.0 (build 12345678) (public-release)
 """
 KNOWN = re.compile(r"(dram|gpu|l1tex|launch|lts|memory_l1|profiler|sass|sm|smsp)__?\w*(\.\w+)*")
 PERMISSION = """
@@ -33,34 +32,11 @@ PERMISSION = """
 target device 0. For instructions on enabling permissions and to get more information see \
 https://developer.nvidia.com/ERR_NVGPUCTRPERM
 """
-BUSY = """==ERROR== An error was reported by the driver
-==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no other tool (like DCGM) is \
-concurrently collecting profiling data. See https://docs.nvidia.com/nsight-compute/ProfilingGuide/index.html#faq \
-for more details.
-==ERROR== Failed to profile "work" in process 4711
-==PROF== Trying to shutdown target application
-==ERROR== The application returned an error code (9).
-"""
-SANDBOX = """==ERROR== An error was reported by the counter measurement library:
-==ERROR== Failed to initialize the profiler: LibraryNotLoaded. Check that a compatible driver library is loaded.
-==PROF== Trying to shutdown target application
-==ERROR== The application returned an error code (9).
-"""
-UNSUPPORTED = (
-    "==ERROR== Profiling is not supported on device 0. To find out supported GPUs refer --list-chips option.\n"
-)
-DRIVER = "==ERROR== Cuda driver is not compatible with Nsight Compute.\n"
-NO_KERNELS = "==WARNING== No kernels were profiled.\n"
-EARLY = {"permission": PERMISSION, "unsupported": UNSUPPORTED, "driver": DRIVER}
-"""The program runs on; nothing is profiled."""
-FATAL = {"busy": BUSY, "sandbox": SANDBOX}
-"""The program is ended."""
 
 
 def main(arguments: list[str]) -> int:
-    mode = os.environ.get("STAND_IN_NCU_MODE", "")
     if arguments == ["--version"]:
-        print(VERSION.format(os.environ.get("STAND_IN_NCU_VERSION", "2025.3.1.0")))
+        print(VERSION)
         return 0
     options: dict[str, str] = {}
     while arguments and arguments[0].startswith("-"):
@@ -72,14 +48,14 @@ def main(arguments: list[str]) -> int:
         else:
             print(f"==ERROR== unrecognised option '{word}'. Use --help for further details.")
             return 1
-    return Session(options, arguments, mode).run()
+    return Session(options, arguments).run()
 
 
 class Session:
-    def __init__(self, options: dict[str, str], target: list[str], mode: str) -> None:
+    def __init__(self, options: dict[str, str], target: list[str]) -> None:
         self.options = options
         self.target = target
-        self.mode = mode
+        self.refused = "STAND_IN_NCU_REFUSED" in os.environ
         self.log = Path(options["--log-file"])
         self.report = Path(options["--export"])
         self.metrics = options["--metrics"].split(",")
@@ -94,8 +70,6 @@ class Session:
             with Path(note).open("a") as calls:
                 calls.write(json.dumps({"options": self.options, "target": self.target}) + "\n")
         folder = Path(os.environ.get("TMPDIR", "/tmp"))
-        if self.mode == "busy later":
-            self.mode = "busy" if note and len(Path(note).read_text().splitlines()) > 1 else ""
         with (folder / "nsight-compute-lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             return self.profile(folder / "trace.jsonl")
@@ -104,22 +78,20 @@ class Session:
         process = subprocess.Popen(self.target, env={**os.environ, "STAND_IN_NCU": str(trace)})
         self.say(f"==PROF== Connected to process {process.pid} ({self.target[0]})")
         unknown = [name for name in self.metrics if not KNOWN.fullmatch(name) or "misspelt" in name]
-        if self.mode in FATAL or unknown:
+        if unknown:
             process.send_signal(signal.SIGKILL)
             process.wait()
-            self.say(FATAL.get(self.mode, "") or f"==ERROR== Failed to find metric {shown(unknown[0])}")
+            self.say(f"==ERROR== Failed to find metric {shown(unknown[0])}")
             return 9
-        if self.mode == "hang":
-            time.sleep(600)
         status = process.wait()
         self.say(f"==PROF== Disconnected from process {process.pid}")
         if status:
             self.say(f"==ERROR== The application returned an error code ({status}).")
         launches = self.launches(trace)
-        if self.mode in EARLY:
-            self.say(EARLY[self.mode])
-        if self.mode in (*EARLY, "no kernels") or not launches:
-            self.say(NO_KERNELS)
+        if self.refused:
+            self.say(PERMISSION)
+        if self.refused or not launches:
+            self.say("==WARNING== No kernels were profiled.\n")
             return status
         for number, launch in enumerate(launches):
             self.say(f'==PROF== Profiling "{launch["kernel"]}" - {number}: 0%....50%....100% - 1 pass')

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from evidence_tree import read_evidence
-from suite_under_test import RECORD, SIMULATED, Suite, assert_refused, run_bodies, sections, with_baselines
+from suite_under_test import KERNEL, RECORD, SIMULATED, Suite, assert_refused, run_bodies, sections, with_baselines
 
 ONCE = "{'work': lambda a, b, n, runs=[]: (runs.append(1), b.__setitem__(slice(None), a if len(runs) == 1 else 0))}"
 
@@ -70,28 +70,7 @@ def test_second_process_that_finds_the_result_wrong_confirms_nothing(recorded: S
 
 # --- inputs= and outputs= ------------------------------------------------------------------------
 
-CONFTEST = (
-    SIMULATED.replace("def work(a, b, n):\n    b[:] = a\n", "import solution\n")
-    .replace('{"work": work, "other": work}', '{"work": solution.work}')
-    .replace(
-        "import pytest\n", "import pytest\nsys.path.insert(0, str(__import__('pathlib').Path(__file__).parent))\n", 1
-    )
-)
-
-KERNEL = """
-extern "C" __global__ void work(const float* a, float* b, int n)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) {
-        float x = a[i];
-#pragma unroll
-        for (int k = 0; k < 100; ++k) x = x * 1.5f + a[i];
-        b[i] = x;
-    }
-}
-"""
-"""What it takes is read from its machine code; what it does is ``solution.work``."""
-
+CONFTEST = "import solution\n" + SIMULATED.replace('{"work": work, "other": work}', '{"work": solution.work}')
 TESTS = """
 import solution
 
@@ -124,7 +103,12 @@ def solve(x, spend):
     return 2 * x
 """
 
-FILES = {"work.cu": KERNEL, "test_inputs.py": TESTS, "solution.py": SOLUTION, "conftest.py": CONFTEST}
+FILES = {
+    "work.cu": KERNEL.replace("STEPS", "100"),
+    "test_inputs.py": TESTS,
+    "solution.py": SOLUTION,
+    "conftest.py": CONFTEST,
+}
 
 
 @pytest.fixture

@@ -47,6 +47,18 @@ def without_gpu(under_ci: Suite) -> Suite:
 # --- what is red ---------------------------------------------------------------------------------
 
 
+def edit(old: str, new: str) -> Callable[[Suite], None]:
+    return lambda suite: suite.edit("test_suite.py", old, new)
+
+
+def mark(decorator: str) -> Callable[[Suite], None]:
+    return edit(ONE, f"{decorator}\n{ONE}")
+
+
+def begin(statement: str) -> Callable[[Suite], None]:
+    return edit(f"{ONE}\n", f"{ONE}\n    {statement}\n")
+
+
 def delete_test(suite: Suite) -> None:
     text = (suite.path / "test_suite.py").read_text()
     suite.write("test_suite.py", text[: text.index(ONE)])
@@ -57,39 +69,9 @@ def delete_file(suite: Suite) -> None:
     (suite.path / "test_suite.py").unlink()
 
 
-def rename_test(suite: Suite) -> None:
-    suite.edit("test_suite.py", "def test_other(", "def test_others(")
-
-
 def rename_with_other_code(suite: Suite) -> None:
     rename_test(suite)
     suite.edit("other.cu", "* 2.0f", "* 2.0f + a[0]")
-
-
-def rename_file(suite: Suite) -> None:
-    shutil.move(suite.path / "test_suite.py", suite.path / "test_kernels.py")
-
-
-def rename_workload(suite: Suite) -> None:
-    suite.edit("test_suite.py", 'name="doubling"', 'name="twice"')
-
-
-def mark(decorator: str) -> Callable[[Suite], None]:
-    return lambda suite: suite.edit("test_suite.py", ONE, f"{decorator}\n{ONE}")
-
-
-def begin(statement: str) -> Callable[[Suite], None]:
-    return lambda suite: suite.edit("test_suite.py", f"{ONE}\n", f"{ONE}\n    {statement}\n")
-
-
-def between(statement: str) -> Callable[[Suite], None]:
-    """Between a kernel and its measurement."""
-    line = "    gpuperf(kernel.launch(grid=2"
-    return lambda suite: suite.edit("test_suite.py", line, f"    {statement}\n{line}")
-
-
-def skip_module(suite: Suite) -> None:
-    suite.edit("test_suite.py", "import pytest\n", "import pytest\npytest.importorskip('no_such_module')\n")
 
 
 def no_kernel(suite: Suite) -> None:
@@ -97,22 +79,7 @@ def no_kernel(suite: Suite) -> None:
     suite.edit("test_suite.py", "import pytest\n", "import pytest\ndef test_other():\n    pass\n")
 
 
-def exit_early(suite: Suite) -> None:
-    begin("pytest.exit('enough', returncode=0)")(suite)
-
-
-def remove_target(suite: Suite) -> None:
-    shutil.rmtree(suite.path / "baselines" / "sm_90")
-
-
-def remove_manifest(suite: Suite) -> None:
-    (suite.path / "baselines" / "manifest.json").unlink()
-
-
-def leave_conflict(suite: Suite) -> None:
-    suite.write("baselines/manifest.json", "<<<<<<< ours\n")
-
-
+rename_test = edit("def test_other(", "def test_others(")
 NOT_MEASURED = "ERROR: * NOT-MEASURED on *sm_90*: "
 MISTAKES = {
     "deleted test": (delete_test, f"{NOT_MEASURED}its test was deleted or renamed: test_suite.py::test_other. *"),
@@ -123,24 +90,36 @@ MISTAKES = {
     ),
     "renamed, other code": (rename_with_other_code, f"{NOT_MEASURED}*deleted or renamed: test_suite.py::test_other. *"),
     "renamed file": (
-        rename_file,
+        lambda suite: shutil.move(suite.path / "test_suite.py", suite.path / "test_kernels.py"),
         "*: run `gpuperf baselines mv test_suite.py test_kernels.py` to move its baseline along",
     ),
-    "renamed workload": (rename_workload, "*was test_suite.py::test_other [[]doubling[]], *"),
+    "renamed workload": (edit('name="doubling"', 'name="twice"'), "*was test_suite.py::test_other [[]doubling[]], *"),
     "skip": (mark("@pytest.mark.skip(reason='flaky')"), f"{NOT_MEASURED}*skipped*: test_suite.py::test_other (flaky)*"),
     "skipif": (mark("@pytest.mark.skipif(True, reason='old')"), f"{NOT_MEASURED}*skipped*::test_other (old). *"),
     "skip in its call": (begin("pytest.skip('flaky')"), f"{NOT_MEASURED}*skipped*::test_other (flaky). *"),
     "expected failure": (mark("@pytest.mark.xfail(run=False, reason='old')"), f"{NOT_MEASURED}*::test_other (*old). *"),
-    "skipped module": (skip_module, "*NOT-MEASURED on *skipped*: test_suite.py::test_other (could not import *"),
+    "skipped module": (
+        edit("import pytest\n", "import pytest\npytest.importorskip('no_such_module')\n"),
+        "*NOT-MEASURED on *skipped*: test_suite.py::test_other (could not import *",
+    ),
     "early return": (
         begin("return"),
         f"{NOT_MEASURED}its test did not reach it: test_suite.py::test_other [[]doubling[]]. *",
     ),
     "no kernel": (no_kernel, f"{NOT_MEASURED}its test did not reach it: test_suite.py::test_other [[]doubling[]]. *"),
-    "exit": (exit_early, f"{NOT_MEASURED}*: test_suite.py::test_other * (the run ended before it). *"),
-    "removed target": (remove_target, "ERROR: there are no baselines of sm_90, NOT-MEASURED: * To do: record them: *"),
-    "removed manifest": (remove_manifest, "ERROR: missing records cannot be found: *manifest.json*"),
-    "conflict": (leave_conflict, "*manifest.json*"),
+    "exit": (
+        begin("pytest.exit('enough', returncode=0)"),
+        f"{NOT_MEASURED}*: test_suite.py::test_other * (the run ended before it). *",
+    ),
+    "removed target": (
+        lambda suite: shutil.rmtree(suite.path / "baselines" / "sm_90"),
+        "ERROR: there are no baselines of sm_90, NOT-MEASURED: * To do: record them: *",
+    ),
+    "removed manifest": (
+        lambda suite: (suite.path / "baselines" / "manifest.json").unlink(),
+        "ERROR: missing records cannot be found: *manifest.json*",
+    ),
+    "conflict": (lambda suite: suite.write("baselines/manifest.json", "<<<<<<< ours\n"), "*manifest.json*"),
 }
 
 
@@ -158,7 +137,8 @@ def test_mistake_is_red_under_ci(under_ci: Suite, mistake: str) -> None:
 
 @pytest.mark.parametrize("statement", ["return", "pytest.skip('flaky')"])
 def test_stop_before_the_measurement_is_red_where_there_is_a_gpu(under_ci: Suite, statement: str) -> None:
-    between(statement)(under_ci)
+    line = "    gpuperf(kernel.launch(grid=2"
+    under_ci.edit("test_suite.py", line, f"    {statement}\n{line}")
     result = under_ci.run("--gpuperf")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*NOT-MEASURED *simulated-gpu*"])

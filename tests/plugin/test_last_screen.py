@@ -40,7 +40,7 @@ def test_work{number}(cuda_kernel, gpu, gpuperf, size):
 FILES = {
     "work.cu": KERNEL,
     "common.cuh": COMMON,
-    **{f"test_work{number}.py": TEST.format(number=number, sizes=12) for number in range(8)},
+    **{f"test_work{number}.py": TEST.format(number=number, sizes=6) for number in range(8)},
 }
 GATED = ("--gpuperf", "--gpuperf-arch=sm_90")
 
@@ -51,7 +51,7 @@ def run(pytester, *arguments):
 
 @pytest.fixture(scope="session")
 def wide_recording(shared_folder):
-    """Baselines of 96 workloads, recorded once."""
+    """Baselines of 48 workloads, recorded once."""
     return baselines_of(shared_folder / "wide", FILES, *GATED, "--update-baselines")
 
 
@@ -64,7 +64,7 @@ def recorded_suite(wide_recording, pytester):
 
 
 PROGRESS = re.compile(r"(\S+\.py )?[cF]+ *(\[ *\d+%\])?")
-"""A line of pytest's own: with a letter for each test, eight or more of them for 96 tests in eight files."""
+"""A line of pytest's own: with a letter for each test, eight or more of them for 48 tests in eight files."""
 
 
 def own_lines(result):
@@ -77,9 +77,9 @@ def test_wide_suite_fits_a_screen_and_a_change_in_a_header_is_one_message(record
     green = run(recorded_suite, "--junitxml=green.xml")
     assert green.ret == 0
     assert len(own_lines(green)) <= 17
-    green.stdout.fnmatch_lines(["96 workloads: 96 UNCHANGED"])
+    green.stdout.fnmatch_lines(["48 workloads: 48 UNCHANGED"])
     cases = list(ElementTree.parse(recorded_suite.path / "green.xml").iter("testcase"))
-    assert len(cases) == 96
+    assert len(cases) == 48
     assert not any(case.find("skipped") is not None for case in cases)
     assert cases[0].find("properties/property[@name='gpuperf.status']").get("value") == "static only"
 
@@ -88,15 +88,15 @@ def test_wide_suite_fits_a_screen_and_a_change_in_a_header_is_one_message(record
     assert red.ret == 1
     assert len(own_lines(red)) <= 52
     red.stdout.fnmatch_lines([
-        "*test_work0[[]1024[]] and 95 more like it, in 8 tests*", "*stack frame 0 -> 256 bytes*",
-        "test_work0.py::test_work0[[]…[]]  12 workloads *WORSE",
-        "and 24 workloads more; -v lists every one",
-        "96 workloads: 96 WORSE", "next: see why: gpuperf explain 'test_work0.py::test_work0[[]1024[]]'*",
-        "FAILED test_work0.py::test_work0[[]1024[]] - and 95 more*", "*96 failed*",
+        "*test_work0[[]1024[]] and 47 more like it, in 8 tests*", "*stack frame 0 -> 256 bytes*",
+        "test_work0.py::test_work0[[]…[]]  6 workloads *WORSE",
+        "and 12 workloads more; -v lists every one",
+        "48 workloads: 48 WORSE", "next: see why: gpuperf explain 'test_work0.py::test_work0[[]1024[]]'*",
+        "FAILED test_work0.py::test_work0[[]1024[]] - and 47 more*", "*48 failed*",
     ])  # fmt: skip
     assert str(red.stdout).count("cause: stack") == 1
     listed = run(recorded_suite, "-v", "--deselect=test_work1.py")
-    assert len(re.findall("^_+ test_work", str(listed.stdout), re.MULTILINE)) == 84
+    assert len(re.findall("^_+ test_work", str(listed.stdout), re.MULTILINE)) == 42
 
 
 def test_one_bad_kernel_of_many_sizes_is_one_message_and_so_is_one_that_does_not_compile(recorded_suite):
@@ -105,11 +105,11 @@ def test_one_bad_kernel_of_many_sizes_is_one_message_and_so_is_one_that_does_not
     recorded_suite.path.joinpath("common.cuh").write_text(f"#ifdef SPILL\n{STACK}#else\n{COMMON}#endif\n")
     red = run(recorded_suite, "--durations=0", "--durations-min=0")
     timed = [line for line in red.stdout.lines if re.match(r"\d+\.\d\ds ", line)]
-    assert sum("s call " in line for line in timed) == 96  # those that are shown as one, too
+    assert sum("s call " in line for line in timed) == 48  # those that are shown as one, too
     assert len(red.stdout.lines) - len(timed) <= 60
-    red.stdout.fnmatch_lines(["*test_work3[[]1024[]] and 11 more like it*", "96 workloads: 12 WORSE, 84 UNCHANGED"])
+    red.stdout.fnmatch_lines(["*test_work3[[]1024[]] and 5 more like it*", "48 workloads: 6 WORSE, 42 UNCHANGED"])
     bad.write_text(bad.read_text().replace("-DSPILL", "-DFACTOR2=]").replace("FACTOR=3.5f", "FACTOR=("))
     broken = run(recorded_suite)
     assert len(broken.stdout.lines) <= 60
     assert str(broken.stdout).count("CompileError: ") <= 3
-    broken.stdout.fnmatch_lines(["*test_work3[[]1024[]] and 11 more like it*", "*12 failed, 84 static only*"])
+    broken.stdout.fnmatch_lines(["*test_work3[[]1024[]] and 5 more like it*", "*6 failed, 42 static only*"])

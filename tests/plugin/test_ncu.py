@@ -310,7 +310,7 @@ def test_changed_counters_of_the_same_code_are_taken_and_the_rounds_stay(counted
 
 def test_reason_and_remedy_are_said_once_and_the_rest_goes_on(ncu_suite, monkeypatch):
     """tests/unit/counters/test_failures.py has the words of ncu."""
-    monkeypatch.setenv("STAND_IN_NCU_MODE", "permission")
+    monkeypatch.setenv("STAND_IN_NCU_REFUSED", "1")
     reason = "this user may not read the GPU's performance counters (ERR_NVGPUCTRPERM)"
     result = ncu_suite.run(*GATE)
     result.assert_outcomes(passed=3)

@@ -1,20 +1,8 @@
-"""What nvdisasm is run for."""
+"""Lets tests of several folders share the samples that lie here, and the simulated GPU of the plugin's tests."""
 
 from __future__ import annotations
 
-import pytest
+import sys
+from pathlib import Path
 
-from pytest_gpuperf.compile.machine_code import sass
-
-
-@pytest.fixture
-def disassembled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Architectures that nvdisasm runs for."""
-    real, archs = sass.run_nvdisasm, []
-
-    def run_nvdisasm(arch: str, code: bytes) -> str:
-        archs.append(arch)
-        return real(arch, code)
-
-    monkeypatch.setattr(sass, "run_nvdisasm", run_nvdisasm)
-    return archs
+sys.path.append(str(Path(__file__).parents[1] / "plugin"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from pytest_gpuperf.model.evidence import Occupancy, StaticProfile, StaticRecord
@@ -55,16 +54,6 @@ def records_of(
     """Static evidence for one architecture, and a time where there is an ``identity``."""
     of_code = {("sm_90", "nvrtc 13.0.88"): static_of(code=code, block=block)} if static else {}
     return WorkloadRecords(of_code, {"nvidia-h200": time_of(identity=identity)} if identity is not None else {})
-
-
-class Walked(tuple[TestEvidence, ...]):
-    """Counts how often somebody looks through it."""
-
-    times = 0
-
-    def __iter__(self) -> Iterator[TestEvidence]:
-        self.times += 1
-        return super().__iter__()
 
 
 def report_of(*tests: TestEvidence, **fields: Any) -> RunReport:

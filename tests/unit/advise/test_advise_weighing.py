@@ -1,4 +1,4 @@
-"""Which cause is named first, what it would gain, and when nothing is named."""
+"""Which cause is named first, what it would gain, of what work its figures are, and when nothing is named."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from advise_samples import dry, load, record, side
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.advise import cost
-from pytest_gpuperf.advise.advisor import advise
+from pytest_gpuperf.advise.advisor import advise, proven_causes
+from pytest_gpuperf.advise.comparison import Side, change
+from pytest_gpuperf.advise.usage_from_code import scale_of
 from pytest_gpuperf.advise.usage_from_counters import STALL
+from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
 EXACT = {
     "smsp__inst_executed.sum": 2e7, "smsp__thread_inst_executed.sum": 6.4e8,
@@ -35,12 +37,6 @@ NOISY = {
     STALL.format("long_scoreboard"): 30.0, STALL.format("wait"): 3.0, STALL.format("barrier"): 1.0,
     STALL.format("short_scoreboard"): 2.0, STALL.format("lg_throttle"): 1.0,
 }  # fmt: skip
-COUNTED = {**EXACT, **NEAR, **NOISY}
-
-
-def first(before, after) -> str:  # type: ignore[no-untyped-def]
-    found = advise(before, after)
-    return found[0].cause if found else ""
 
 
 def static(code: str, *accesses, executed=None, **figures):  # type: ignore[no-untyped-def]
@@ -52,51 +48,10 @@ def test_the_machine_code_names_uncoalesced_access_first() -> None:
     before = static("a", load(), load(op="global_store", times=1))
     after = static("b", load(sectors=32.0), load(op="global_store", times=1))
     (advice, *_) = advise(before, after)
-    assert advice.cause == "uncoalesced access"
+    assert (advice.cause, advice.counted, advice.arch) == ("uncoalesced access", False, "sm_90")
     assert 0.5 < advice.gain < 1
-    assert not advice.counted
-    assert advice.arch == "sm_90"
-
-
-def test_a_grid_that_leaves_schedulers_few_warps_exposes_latency_without_a_gpu() -> None:
-    full, few = (msgspec.structs.replace(static("a", load(), cycles=4000.0), grid=(n, 1, 1)) for n in (1056, 132))
-    assert first(full, few) == "exposed latency"
-    assert advise(few, full) == ()
-    assert advise(full, full) == ()
-
-
-def test_what_a_full_gpu_would_hide_is_named_with_and_without_a_grid() -> None:
-    """A copy that memory bounds: narrow loads cost time where a single block is on an SM, as at the end of a grid."""
-    wide = load(sectors=16.0, times=1.0, size=16), load(sectors=16.0, op="global_store", times=1.0, size=16)
-    narrow = load(), load(op="global_store")
-    counts = {"global_load": 4.0, "global_store": 4.0, "integer": 24.0}
-    before, after = (
-        static(
-            "a", *wide, executed={name: n / 4 for name, n in counts.items()}, cycles=700.0, waits={"global_load": 600.0}
-        ),
-        static("b", *narrow, executed=counts, cycles=3000.0, waits={"global_load": 2400.0}),
-    )
-    (named, *_) = advise(before, after)
-    assert named.cause == "lost vectorisation"
-    known = advise(*(msgspec.structs.replace(one, grid=(10**6, 1, 1)) for one in (before, after)))
-    assert (known[0].cause, known[0].gain) == (named.cause, named.gain)
-
-
-def test_a_launch_of_half_the_work_is_compared_by_work() -> None:
-    """A thread that does four elements executes more instructions than one that does a single one."""
-    one = static("a", load(times=1), load(op="global_store", times=1),
-                 executed={"fp32": 10.0, "global_load": 1.0, "global_store": 1.0})  # fmt: skip
-    four = static("b", load(times=4), load(op="global_store", times=4),
-                  executed={"fp32": 40.0, "global_load": 4.0, "global_store": 4.0}, cycles=4000.0)  # fmt: skip
-    assert advise(one, four) == ()
-
-
-def test_without_dry_runs_the_classes_of_instructions_still_tell() -> None:
-    before = side(record("a", opcodes={"fp32": 100}))
-    after = side(record("b", opcodes={"fp64": 100, "conversion": 20}))
-    assert first(before, after) == "double-precision literals"
-    one_has_none = static("b", executed={"fp64": 100.0})
-    assert first(before, one_has_none) in ("", "double-precision literals")
+    timed = (msgspec.structs.replace(one, time_ns=time) for one, time in ((before, 100.0), (after, 110.0)))
+    assert advise(*timed)[0].gain == pytest.approx(1 - 100 / 110, abs=1e-3)  # times bound it
 
 
 def test_a_cause_is_outweighed_where_the_whole_became_faster() -> None:
@@ -111,60 +66,8 @@ def test_a_cause_is_outweighed_where_the_whole_became_faster() -> None:
     assert [(one.cause, one.outweighed) for one in same] == [("bank conflicts", False)]
 
 
-def test_what_the_verdict_is_red_for_comes_first() -> None:
-    scattered = [load(sectors=5.0), load(op="global_store", times=1.0)]
-    before = static("a", load(), load(op="global_store", times=1.0))
-    after = static("b", *scattered, executed={"fp32": 4000.0, "global_load": 4.0, "global_store": 1.0})
-    assert advise(before, after)[0].cause == "instruction growth"
-    found = advise(before, after, {"sectors per global request"})
-    assert [(one.cause, one.gates) for one in found[:2]] == [
-        ("uncoalesced access", True),
-        ("instruction growth", False),
-    ]
-
-
-def test_times_bound_the_gain() -> None:
-    before, after = static("a", load()), static("b", load(sectors=32.0))
-    timed = [
-        side(before.static, estimate=before.estimate, time_ns=100.0),
-        side(after.static, estimate=after.estimate, time_ns=110.0),
-    ]
-    (advice,) = advise(*timed)
-    assert advice.gain == pytest.approx(1 - 100 / 110, abs=1e-3)
-
-
-def changed(**counters: float) -> dict[str, float]:
-    return {**COUNTED, **counters}
-
-
 def counted(code: str, counters: dict[str, float], **figures):  # type: ignore[no-untyped-def]
     return side(record(code, **figures), estimate=dry(), counters=counters)
-
-
-@pytest.mark.parametrize(
-    ("cause", "after"),
-    [
-        ("uncoalesced access", {"l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": 3.2e7, "lts__t_sectors.sum": 4e7,
-                                "lts__throughput.avg.pct_of_peak_sustained_elapsed": 90.0,
-                                "dram__throughput.avg.pct_of_peak_sustained_elapsed": 25.0,
-                                "sm__cycles_elapsed.max": 7e5}),
-        ("bank conflicts", {"memory_l1_wavefronts_shared": 3.3e7, "sm__cycles_elapsed.max": 4e5,
-                            "l1tex__throughput.avg.pct_of_peak_sustained_active": 95.0,
-                            "dram__throughput.avg.pct_of_peak_sustained_elapsed": 42.0}),
-        ("divergence", {"smsp__inst_executed.sum": 4e7, "smsp__issue_active.avg.per_cycle_active": 0.9,
-                        "dram__throughput.avg.pct_of_peak_sustained_elapsed": 30.0, "sm__cycles_elapsed.max": 5e5}),
-        ("instruction growth", {"smsp__inst_executed.sum": 6e7, "smsp__thread_inst_executed.sum": 1.92e9,
-                                "smsp__issue_active.avg.per_cycle_active": 0.9, "sm__cycles_elapsed.max": 5e5,
-                                "dram__throughput.avg.pct_of_peak_sustained_elapsed": 30.0}),
-        ("cache hit loss", {"dram__bytes_read.sum": 5.12e8, "sm__cycles_elapsed.max": 3.3e5,
-                            "dram__throughput.avg.pct_of_peak_sustained_elapsed": 92.0}),
-    ],
-)  # fmt: skip
-def test_counters_name_the_cause_first(cause: str, after: dict[str, float]) -> None:
-    found = advise(counted("a", COUNTED), counted("b", changed(**after)))
-    assert found[0].cause == cause
-    assert found[0].counted
-    assert found[0].gain > 0.2
 
 
 noise = st.floats(0.9, 1.1)
@@ -185,19 +88,61 @@ def test_the_same_work_counted_twice_has_no_cause(before: dict[str, float], afte
     assert advise(side(None, counters=before), side(None, counters=after)) == ()  # of a callable
 
 
-@given(again(), again())
-def test_other_code_that_does_the_same_has_no_cause_but_its_waits(
-    before: dict[str, float], after: dict[str, float]
-) -> None:
-    """Noise alone: the machine code was shuffled, and executes as many instructions on as many bytes."""
-    named = {one.cause for one in advise(counted("a", before), counted("b", after)) if one.gain >= 0.05}
-    assert named <= {"exposed latency"}
+STORE = load(op="global_store", times=1.0)
+UNKNOWN = Access(op="global_load", bytes=4, times=78.0)
+"""Through a pointer that was spilled: nothing tells where it leads."""
 
 
-def test_the_dearest_part_sets_the_pace() -> None:
-    assert cost.whole({"a": 100.0}) == pytest.approx(100)
-    assert cost.whole({"a": 100.0, "b": 50.0}) == pytest.approx(101.5, abs=0.1)
-    assert cost.whole({"a": 100.0, "b": 100.0}) == pytest.approx(119, abs=0.5)
-    rest = cost.rest_of(120.0, {"a": 100.0})
-    assert cost.whole({"a": 100.0, "rest": rest}) == pytest.approx(120)
-    assert cost.rest_of(90.0, {"a": 100.0}) == 0
+def test_whole_numbers_keep_every_digit() -> None:
+    for before, after, text in (
+        (4096, 4224, "4096 -> 4224"), (64.0, 2928.0, "64 -> 2928"), (4.923, 242.34, "4.92 -> 242"),
+        (12.5, 16383.6, "12.5 -> 16384"), (0, 1_234_567, "0 -> 1.23 M"),
+    ):  # fmt: skip
+        assert str(change("it", before, after)) == f"it {text}"
+
+
+def walked(*accesses: Access) -> WarpEstimate:
+    return dry({"fp32": 20.0, "local_load": 564.0}, *accesses)
+
+
+def of_warps(run: WarpEstimate, warps: int) -> WarpEstimate:
+    return msgspec.structs.replace(run, warps=warps)
+
+
+def test_figures_are_scaled_to_the_work_that_a_warp_writes_or_reads() -> None:
+    """What waits in memory for a second pass is no result, and a double is one element as a float is."""
+    two, data = load(op="global_store", times=2.0), walked(UNKNOWN, load(times=50.0))
+    written, double = walked(load(times=1.0), STORE), load(sectors=8.0, op="global_store", times=1, size=8)
+    for before, after, scale in (
+        (walked(STORE), walked(two), 0.5),
+        (walked(load(times=1.0)), walked(load(times=2.0)), 0.5),
+        (walked(STORE), walked(msgspec.structs.replace(two, scratch=two.distinct / 2)), 1.0),
+        (walked(STORE), dry({"fp64": 100.0}, double), 1.0),
+        # where data decide about addresses equal arguments are equal work
+        (walked(load(times=128.0), STORE), walked(load(times=50.0), STORE, UNKNOWN), 1.0),
+        (of_warps(data, 256), of_warps(data, 64), 0.25),
+        (of_warps(written, 64), of_warps(written, 256), 1.0),
+    ):  # fmt: skip
+        assert scale_of(before, after) == scale
+
+
+# --- causes that the machine code proves --------------------------------------------------------------
+
+
+def tile(turns: float) -> tuple[Access, Access]:
+    """A store to shared memory and the load behind it, with so many passes each."""
+    accesses = load(op="shared_load", times=8.0), load(op="shared_store", times=8.0)
+    store, read = (msgspec.structs.replace(one, turns=turns, sectors=None) for one in accesses)
+    return store, read
+
+
+def launched(code: str, turns: float, integers: float) -> Side:
+    executed = {"integer": integers, "global_load": 4.0, "global_store": 1.0, "shared_load": 8.0, "shared_store": 8.0}
+    accesses = load(), *tile(turns), load(op="global_store", times=1.0)
+    return side(record(code), estimate=dry(executed, *accesses, launched=True))
+
+
+def test_conflicts_of_known_accesses_are_a_proven_cause() -> None:
+    for turns, integers, found in ((8.0, 200.0, True), (16.0, 100.0, True), (1.0, 100.0, False)):
+        proven = proven_causes(launched("a", 1.0, 200.0), launched("b", turns, integers))
+        assert [one.what for one in proven] == ["passes per shared-memory access"] * found

@@ -93,7 +93,8 @@ FULL = make_time(
     bytes=42, flops=43, grid=(9, 1, 1), dynamic_shared_bytes=16,
 )  # fmt: skip
 MODULE = make_key().module
-STATIC, TIME = {(make_key(), NVRTC): make_static()}, {(make_key(), ""): FULL}
+STATIC = {(make_key(), NVRTC): make_static(opcodes={"barrier": 1, "fp64": 0})}
+TIME = {(make_key(), ""): FULL}
 SAMPLES = [(encode(STATIC, "sm_90"), "sm_90"), (encode(TIME, H200), H200)]
 
 

@@ -54,7 +54,7 @@ def test_doctor_is_content_without_a_gpu_and_not_without_a_compiler(monkeypatch,
         ProbeResult("static", "NVRTC", "ok", "1"),
         ProbeResult(area, "it", "missing", "", "install it", required=True),
     ]
-    monkeypatch.setattr(doctor_command, "PROBES", [lambda machine: found])
+    monkeypatch.setattr(doctor_command, "PROBES", [lambda: found])
     assert command_line.main(["doctor"]) == status
     assert says in capsys.readouterr().out
 

@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from pytest_gpuperf.cli import doctor_command as doctor
-from pytest_gpuperf.cli.doctor_command import HostMachine, ProbeResult, as_text, is_ready
+from pytest_gpuperf.cli.doctor_command import ProbeResult, as_text, is_ready
 from pytest_gpuperf.counters.run_ncu import INSTALL, CountersUnavailable, Ncu
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.model import __version__
@@ -53,13 +53,13 @@ class FakeNvml(ModuleType):
         return call
 
 
-class FakeMachine(HostMachine):
+class Machine:
     """A machine with nothing on it; tests put things there."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
         self.versions: dict[str, str] = {}
-        self.modules: dict[str, ModuleType | Exception] = {}
-        self.files: dict[str, str] = {}
+        self.modules: dict[str, ModuleType] = {}
+        self.parameters, self.status = folder / "params", folder / "status"
 
     def install(self, distribution: str, version: str, module: str) -> None:
         self.versions[distribution], self.modules[module] = version, ModuleType(module)
@@ -69,31 +69,25 @@ class FakeMachine(HostMachine):
         self.modules["pynvml"] = nvml = FakeNvml(**facts)  # type: ignore[arg-type]
         return nvml
 
-    def version(self, distribution: str) -> str | None:
-        return self.versions.get(distribution)
-
     def load(self, module: str) -> ModuleType:
-        found = self.modules.get(module, ImportError(f"No module named {module!r}"))
-        if isinstance(found, Exception):
-            raise found
-        return found
-
-    def read(self, path: str) -> str:
-        return self.files.get(path, "")
+        if module not in self.modules:
+            raise ImportError(f"lib{module}.so.13 not found")
+        return self.modules[module]
 
 
 @pytest.fixture
-def machine() -> FakeMachine:
-    return FakeMachine()
-
-
-@pytest.fixture(autouse=True)
-def visible(monkeypatch):
+def machine(monkeypatch, tmp_path) -> Machine:
+    found = Machine(tmp_path)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(doctor, "installed", lambda distribution: found.versions.get(distribution, ""))
+    monkeypatch.setattr(doctor, "import_module", found.load)
+    monkeypatch.setattr(doctor, "DRIVER_PARAMETERS", str(found.parameters))
+    monkeypatch.setattr(doctor, "OWN_STATUS", str(found.status))
+    return found
 
 
-def found(machine) -> dict[str, ProbeResult]:
-    return {finding.name: finding for finding in doctor.probe_gpus(machine)}
+def found() -> dict[str, ProbeResult]:
+    return {finding.name: finding for finding in doctor.probe_gpus()}
 
 
 def words(finding: ProbeResult) -> str:
@@ -102,25 +96,25 @@ def words(finding: ProbeResult) -> str:
 
 def test_driver_gpus_architecture_and_uuid_are_named_and_a_hidden_gpu_noticed(machine, monkeypatch):
     nvml = machine.plug(count=3)
-    findings = found(machine)
+    findings = found()
     assert findings["driver"].detail == "580.95.05, CUDA 13.0"
     assert findings["GPU 0"].detail == "NVIDIA H200, sm_90, GPU-0"
     assert list(findings) == ["driver", "GPU 0", "GPU 1", "GPU 2"]
     assert {finding.status for finding in findings.values()} == {"ok"}
     assert nvml.open == 0, "NVML is given back"
     machine.plug(mig=None, pids=None)
-    assert list(found(machine)) == ["driver", "GPU 0"], "what NVML does not tell is left out"
+    assert list(found()) == ["driver", "GPU 0"], "what NVML does not tell is left out"
     for value, ready in (("1,0", True), ("", False), ("-1", False), ("none", False)):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
-        assert is_ready("time", doctor.probe_gpus(machine)) is ready
+        assert is_ready("time", doctor.probe_gpus()) is ready
 
 
 def test_a_driver_that_is_not_there_or_fails_means_no_time_and_its_words_are_kept(machine):
-    (finding,) = doctor.probe_gpus(machine)
+    (finding,) = doctor.probe_gpus()
     assert (finding.status, finding.advice) == ("missing", "pip install nvidia-ml-py")
     for call in ("nvmlInit", "nvmlSystemGetCudaDriverVersion_v2", "nvmlDeviceGetCount"):
         machine.plug().fails = call
-        findings = doctor.probe_gpus(machine)
+        findings = doctor.probe_gpus()
         assert (is_ready("time", findings), is_ready("static", findings)) == (False, True)
         assert "Driver Not Loaded" in findings[0].detail
 
@@ -136,7 +130,7 @@ def test_a_driver_that_is_not_there_or_fails_means_no_time_and_its_words_are_kep
 )
 def test_a_machine_that_cannot_be_trusted_is_named(machine, facts, name, says):
     machine.plug(**facts)
-    finding = found(machine)[name]
+    finding = found()[name]
     assert words(finding).startswith(says)
     assert is_ready("time", [finding]) == (finding.status == "warn")
 
@@ -153,16 +147,16 @@ def test_a_machine_that_cannot_be_trusted_is_named(machine, facts, name, says):
 def test_cupy_is_found_under_each_of_its_names(machine, installed, says):
     for distribution in installed:
         machine.install(distribution, "14.2.0", "cupy")
-    assert words(doctor.probe_cupy(machine)[0]).startswith(says)
+    assert words(doctor.probe_cupy()[0]).startswith(says)
 
 
 def test_a_package_that_does_not_import_is_told_with_the_linkers_words(machine):
-    (cupti,) = doctor.probe_cupti(machine)
+    (cupti,) = doctor.probe_cupti()
     assert (cupti.status, is_ready("time", [cupti]), "[cupti]" in cupti.advice) == ("missing", True, True)
     for distribution, module in (("cupy", "cupy"), ("cupti-python", "cupti")):
         machine.install(distribution, "13.0.1", module)
-        machine.modules[module] = ImportError(f"lib{module}.so.13 not found")
-    (cupy,), (cupti,) = doctor.probe_cupy(machine), doctor.probe_cupti(machine)
+        del machine.modules[module]
+    (cupy,), (cupti,) = doctor.probe_cupy(), doctor.probe_cupti()
     assert ("libcupy.so.13" in cupy.detail, is_ready("time", [cupy])) == (True, False)
     assert ("libcupti.so.13" in cupti.detail, cupti.status) == (True, "warn")
 
@@ -172,16 +166,16 @@ def test_a_package_that_does_not_import_is_told_with_the_linkers_words(machine):
 )
 def test_cupti_newer_than_the_driver_is_warned_of(machine, version, status):
     machine.install("cupti-python", version, "cupti")
-    assert doctor.probe_cupti(machine)[0].status == "ok"  # no driver to compare with
+    assert doctor.probe_cupti()[0].status == "ok"  # no driver to compare with
     nvml = machine.plug(cuda=13000)
-    assert (doctor.probe_cupti(machine)[0].status, nvml.open) == (status, 0)
+    assert (doctor.probe_cupti()[0].status, nvml.open) == (status, 0)
 
 
 # --- the compiler --------------------------------------------------------------------------------
 
 
 def examined() -> dict[str, ProbeResult]:
-    return {finding.name: finding for finding in doctor.probe_compiler(HostMachine())}
+    return {finding.name: finding for finding in doctor.probe_compiler()}
 
 
 def test_the_real_toolchain_is_found():
@@ -224,13 +218,13 @@ def test_ncu_and_its_reader(machine, monkeypatch):
         raise CountersUnavailable("no ncu", INSTALL)
 
     monkeypatch.setattr(doctor, "find_ncu", none)
-    first, second, _ = doctor.probe_ncu(machine)
+    first, second, _ = doctor.probe_ncu()
     assert not is_ready("counters", [first])
     assert "install Nsight Compute" in first.advice
     assert second.advice == "pip install 'pytest-gpuperf[ncu]'"
     monkeypatch.setattr(doctor, "find_ncu", lambda: Ncu(Path("/opt/ncu"), (2025, 3, 1, 0)))
     machine.install("ncu-report", "2026.3.1", "ncu_report")
-    first, second, _ = doctor.probe_ncu(machine)
+    first, second, _ = doctor.probe_ncu()
     assert (first.status, first.detail, second.status) == ("ok", "2025.3.1.0 at /opt/ncu", "ok")
 
 
@@ -245,9 +239,9 @@ def test_ncu_and_its_reader(machine, monkeypatch):
     ids=["open", "restricted, administrator", "restricted, container", "no driver"],
 )
 def test_permission_follows_the_driver_and_the_capability(machine, parameters, capabilities, status):
-    machine.files[doctor.DRIVER_PARAMETERS] = parameters
-    machine.files["/proc/self/status"] = f"Name:\tpython\nCapEff:\t{capabilities}\n"
-    finding = doctor.probe_ncu(machine)[2]
+    machine.parameters.write_text(parameters)
+    machine.status.write_text(f"Name:\tpython\nCapEff:\t{capabilities}\n")
+    finding = doctor.probe_ncu()[2]
     assert finding.status == status
     if parameters and status == "missing":
         assert "NVreg_RestrictProfilingToAdminUsers=0" in finding.advice

@@ -72,14 +72,9 @@ def test_kernels_are_found_by_their_names_and_tell_their_parameters(cache: Compi
     assert [(p.offset, p.size) for p in named("hidden").parameters] == [(0, 2), (8, 8), (16, 8)]
     for name in ("shared(float*)", "_Z6sharedPf"):
         assert (named(name).symbol, named(name).name) == ("_Z6sharedPf", name)
-
-
-@pytest.mark.parametrize(
-    "source", [KernelSource(TEXT, "fill<float, 3>"), KernelSource(TEXT, "fill", name_expression="fill<float, 3>")]
-)
-def test_a_template_is_named_by_an_expression(source: KernelSource, cache: CompileCache) -> None:
-    binary = compile_kernel(source, "sm_90", cache=cache)
-    assert (binary.name, binary.symbol, len(binary.parameters)) == ("fill<float, 3>", "_Z4fillIfLi3EEvPT_", 1)
+    assert (named("fill<float, 3>").symbol, named("fill<float, 3>").name) == ("_Z4fillIfLi3EEvPT_", "fill<float, 3>")
+    by_expression = KernelSource(TEXT, "fill", name_expression="fill<float, 3>")
+    assert compile_kernel(by_expression, "sm_90", cache=cache) == named("fill<float, 3>")
 
 
 def test_every_known_architecture_compiles() -> None:
@@ -93,17 +88,16 @@ def test_every_known_architecture_compiles() -> None:
         assert binary.profile.opcodes["global_load"] == binary.profile.opcodes["global_store"] == 1
 
 
-@pytest.mark.parametrize("arch", ["sm_75", "sm_120"])
-def test_the_profile_shows_spills_and_what_they_cost(arch: str) -> None:
-    before = compile_kernel(KernelSource(HOG, "hog"), arch).profile
-    after = compile_kernel(KernelSource(HOG, "hog", options=LIMITED), arch).profile
+def test_the_profile_shows_spills_and_what_they_cost() -> None:
+    before, after = (
+        compile_kernel(KernelSource(HOG, "hog", options=options), "sm_120").profile for options in ((), LIMITED)
+    )
     assert (before.spill_store_bytes, before.spill_load_bytes, before.stack_bytes) == (0, 0, 0)
     assert before.registers > 64
     assert after.registers == 32
     assert min(after.spill_store_bytes, after.spill_load_bytes, after.stack_bytes) > 100
     assert "local_load" not in before.opcodes
     assert after.opcodes["local_load"] > 20
-    assert after.instructions > before.instructions
     assert before.shared_bytes == after.shared_bytes == 128  # as declared, also where the driver reserves 1 KB
     assert (before.barriers, before.opcodes["global_load"], before.opcodes["global_store"]) == (1, 64, 64)
     assert before.opcodes["fp32"] >= 256

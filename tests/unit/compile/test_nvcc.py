@@ -95,11 +95,6 @@ def test_a_file_is_compiled_once_in_a_process_and_in_no_cache(stand_in: StandInN
         ('FILE(7): error: identifier "y" is undefined', CompileError, r'^whole.cu:7: identifier "y" is undefined'),
         ("FILE:1:10: fatal error: no.h: No such file", CompileError, r"^whole.cu:1: no.h: No such file"),
         ("nvcc fatal   : Unknown option '--foo'", BadOption, r"whole.cu: nvcc does not take .* Unknown option '--foo'"),
-        (
-            "nvcc fatal   : Value 'sm_90' is not defined for option 'gpu-architecture'",
-            BadOption,
-            "'sm_90' is not defined",
-        ),
         ("nvcc fatal   : Failed to preprocess host compiler properties.", ToolchainMissing, "nvcc does not work here"),
         ("ptxas error   : too much shared data", CompileError, "^whole.cu: too much shared data"),
         ('At end of source: error: expected a "}"', CompileError, '^whole.cu: At end of source: error: expected a "}"'),
@@ -125,16 +120,3 @@ def test_the_real_one_compiles_a_whole_program_and_names_the_line_of_a_mistake()
     with pytest.raises(CompileError, match=r'^whole.cu:2: identifier "y" is undefined') as problem:
         compile_kernel(whole("work", text="\n__global__ void work(float* x) { x[0] = y; }\n"), "sm_90")
     assert "gpuperf-nvcc" not in str(problem.value)
-
-
-@pytest.mark.usefixtures("real")
-def test_the_real_one_takes_an_instance_by_the_name_that_it_lists() -> None:
-    """Such a name is no C++: it cannot be asked for in the file."""
-    text = "static __device__ float twice(float v) { return 2 * v; }\n"
-    text += "template <float (*F)(float)> __global__ void apply(float* x) { x[0] = F(x[1]); }\n"
-    text += "void host(float* x) { apply<twice><<<1, 1>>>(x); }\n"
-    with pytest.raises(UnknownKernel) as problem:
-        compile_kernel(whole("apply", text=text), "sm_90")
-    (listed,) = problem.value.available
-    assert "_INTERNAL_" not in listed
-    assert compile_kernel(whole(listed, text=text), "sm_90").name == listed

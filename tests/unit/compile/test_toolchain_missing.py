@@ -9,8 +9,8 @@ from typing import NoReturn
 
 import pytest
 
-from pytest_gpuperf.compile import compiler, nvrtc
-from pytest_gpuperf.compile.compile_errors import CompileProblem, ToolchainMissing
+from pytest_gpuperf.compile import compiler
+from pytest_gpuperf.compile.compile_errors import CompileError, CompileProblem, ToolchainMissing
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.machine_code import sass
 from pytest_gpuperf.compile.nvrtc import Compiled, compile_cubin
@@ -32,10 +32,9 @@ def fresh() -> object:
         function.cache_clear()
 
 
-def pathfinder(monkeypatch: pytest.MonkeyPatch, binary: str | None, headers: str | None = None) -> None:
+def pathfinder(monkeypatch: pytest.MonkeyPatch, binary: str | None) -> None:
     fake = ModuleType("cuda.pathfinder")
     fake.find_nvidia_binary_utility = lambda _name: binary  # type: ignore[attr-defined]
-    fake.find_nvidia_header_directory = lambda _name: headers  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "cuda.pathfinder", fake)
 
 
@@ -71,13 +70,6 @@ def test_a_compiler_that_breaks(monkeypatch: pytest.MonkeyPatch, call: str, stat
         compile_cubin(SOURCE, "sm_90")
 
 
-def test_without_a_finder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cuda.pathfinder", None)
-    with pytest.raises(ToolchainMissing, match=f"to find nvdisasm with.*{REMEDY}"):
-        disassembler()
-    assert toolkit_folders() == ()
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -93,6 +85,9 @@ def test_without_a_disassembler_that_works(
 ) -> None:
     pathfinder(monkeypatch, None if text is None else script(tmp_path, text))
     with pytest.raises(ToolchainMissing, match=words):
+        disassembler()
+    monkeypatch.setitem(sys.modules, "cuda.pathfinder", None)
+    with pytest.raises(ToolchainMissing, match=f"to find nvdisasm with.*{REMEDY}"):
         disassembler()
 
 
@@ -131,13 +126,6 @@ def test_the_same_code_is_disassembled_once_by_one_disassembler_for_one_architec
     assert asked.read_text().splitlines() == ["NOP SM90", "NOP SM80", "EXIT SM90", "EXIT SM80"]
 
 
-def test_headers_are_taken_from_folders_that_exist(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for folder, found in ((tmp_path, (tmp_path,)), (tmp_path / "gone", ())):
-        toolkit_folders.cache_clear()
-        pathfinder(monkeypatch, None, str(folder))
-        assert toolkit_folders() == found
-
-
 def test_an_assembler_whose_log_lacks_a_kernel_is_asked_again_and_then_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -155,15 +143,16 @@ def test_an_assembler_whose_log_lacks_a_kernel_is_asked_again_and_then_an_error(
         compile_kernel(SOURCE, "sm_80")
 
 
-@pytest.mark.parametrize(("version", "kept_out"), [(12, False), (13, True)])
-def test_the_cache_of_a_compiler_that_has_one_is_kept_out(
-    monkeypatch: pytest.MonkeyPatch, version: int, kept_out: bool
-) -> None:
-    """It keeps no log."""
-    bindings, given, compile_program = nvrtc_bindings(), list[bytes](), nvrtc_bindings().nvrtcCompileProgram
-    monkeypatch.setattr(bindings, "nvrtcVersion", lambda: (bindings.nvrtcResult.NVRTC_SUCCESS, version, 0))
-    monkeypatch.setattr(bindings, "nvrtcCompileProgram", lambda handle, count, options: (
-        given.extend(options), compile_program(handle, count, options))[1])  # fmt: skip
-    monkeypatch.setattr(nvrtc, "nvrtc_bindings", lambda: bindings)
-    compile_cubin(SOURCE, "sm_90")
-    assert (b"--no-cache" in given) == kept_out
+def test_the_compiler_s_own_cache_is_kept_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It keeps no log; NVRTC 12 has none, and no option for it."""
+    bindings, given = nvrtc_bindings(), list[bytes]()
+    failed = (bindings.nvrtcResult.NVRTC_ERROR_COMPILATION,)
+    monkeypatch.setattr(
+        bindings, "nvrtcCompileProgram", lambda _handle, _count, options: given.extend(options) or failed
+    )
+    for version, kept_out in ((12, False), (13, True)):
+        given.clear()
+        monkeypatch.setattr(bindings, "nvrtcVersion", lambda one=version: (bindings.nvrtcResult.NVRTC_SUCCESS, one, 0))
+        with pytest.raises(CompileError):
+            compile_cubin(SOURCE, "sm_90")
+        assert (b"--no-cache" in given) == kept_out

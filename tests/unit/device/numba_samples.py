@@ -8,7 +8,6 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 FOLDER = Path(__file__).parent / "numba_compiled"
-VERSIONS = sorted(path.stem for path in FOLDER.glob("numba*.json"))
 LATEST = "numba-cuda-0.30.4"
 
 

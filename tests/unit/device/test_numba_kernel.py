@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from device_samples import DeviceArray
-from numba_samples import LATEST, VERSIONS, NumbaCuda, NumbaType
+from numba_samples import LATEST, NumbaCuda, NumbaType
 
 from pytest_gpuperf.compile.adapters import handed
 from pytest_gpuperf.compile.adapters import numba as numba_adapter
@@ -23,8 +23,8 @@ UNPAIRED = "Give gpuperf a function that launches it with Numba; its time is the
 
 
 @pytest.fixture
-def numba(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> NumbaCuda:
-    numba = NumbaCuda(getattr(request, "param", LATEST))
+def numba(monkeypatch: pytest.MonkeyPatch) -> NumbaCuda:
+    numba = NumbaCuda(LATEST)
     monkeypatch.setitem(sys.modules, "numba.cuda", numba)
     monkeypatch.setattr(handed.importlib.metadata, "version", lambda _: numba.facts["version"])
     return numba
@@ -39,8 +39,7 @@ def array(*shape: int, dtype: str = "float32") -> DeviceArray:
     return DeviceArray(np.zeros(shape, dtype))
 
 
-@pytest.mark.parametrize("numba", VERSIONS, indirect=True)
-def test_each_numba_s_parameters_are_named_and_typed(numba: NumbaCuda) -> None:
+def test_parameters_are_named_and_typed(numba: NumbaCuda) -> None:
     binary = kernel_of(numba, "axpy").binary
     of_array = ["x.meminfo", "x.parent", "x.size", "x.itemsize", "x", "x.shape[0]", "x.strides[0]"]
     assert [parameter.name for parameter in binary.parameters][:8] == ["a", *of_array]

@@ -33,29 +33,18 @@ def array(dtype: str = "float32", address: int = 0x7F0000000200) -> DeviceArray:
 # --- parameters and launches ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("stem", "toolchain", "scratch"),
-    [
-        ("add-3.0.0", "triton", 0),
-        ("add-3.3.1", "triton 3.3.1", 1),
-        ("add-3.6.0", "triton 3.6.0", 2),
-        ("add-3.9.0", "triton 3.9.0, ptxas 13.4.59", 2),
-    ],
-)
-def test_each_triton_s_parameters_are_its_function_s_and_null_pointers_behind_them(
-    stem: str, toolchain: str, scratch: int
-) -> None:
-    kernel = kernel_of(compiled(stem))
+def test_parameters_are_the_function_s_and_null_pointers_behind_them() -> None:
+    kernel = kernel_of(compiled("add-3.6.0"))
     own = [("x", "float*", 8), ("y", "float*", 8), ("out", "float*", 8), ("n", "int", 4)]
-    hidden = [("scratch memory", "void*", 8)] * scratch
+    hidden = [("scratch memory", "void*", 8)] * 2
     binary = kernel.binary
     assert [(one.name, one.type, one.size) for one in binary.parameters] == own + hidden
-    assert (binary.name, binary.arch, binary.toolchain) == ("add", "sm_90", toolchain)
+    assert (binary.name, binary.arch, binary.toolchain) == ("add", "sm_90", "triton 3.6.0")
     arrays = [array(address=0x7F0000000000 + 4096 * number) for number in range(3)]
     kernel.launch(4, (*arrays, 4096, 1024))()
     (grid, block, shared, _), args = kernel.device.log[-1][1:]  # type: ignore[attr-defined]
     assert (grid, block, shared) == ((4, 1, 1), (128, 1, 1), 0)
-    assert [int(value) for value in args] == [*(one.data.ptr for one in arrays), 4096, *[0] * scratch]
+    assert [int(value) for value in args] == [*(one.data.ptr for one in arrays), 4096, 0, 0]
 
 
 def test_the_source_changes_with_the_function_and_with_the_options() -> None:
@@ -65,9 +54,8 @@ def test_the_source_changes_with_the_function_and_with_the_options() -> None:
     assert len({one, warps, other}) == 3
 
 
-@pytest.mark.parametrize("stem", ["scale-3.0.0", "scale-3.6.0"])
-def test_constants_are_given_in_their_places_and_are_no_parameters(stem: str) -> None:
-    kernel = kernel_of(compiled(stem))
+def test_constants_are_given_in_their_places_and_are_no_parameters() -> None:
+    kernel = kernel_of(compiled("scale-3.6.0"))
     x, out = array("float16"), array("float16")
     launch = kernel.launch(16, (x, out, 1, 2.5, 4096, 256))
     entries = launch.identity().arguments
@@ -118,10 +106,8 @@ def test_a_kernel_that_needs_triton_s_launcher_is_refused_with_the_remedy(
 # --- an autotuner's choice -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", ["3.3.1", "3.6.0", "3.7.1", "3.8.0", "3.9.0"])
-def test_each_triton_s_configuration_is_told_alike(version: str) -> None:
-    stem = f"add-narrow-{version}"
-    assert read_triton(compiled(stem), Config(stem)).config == "BLOCK=256, num_warps=2, num_stages=2"
+def test_configuration_is_told_with_its_options() -> None:
+    assert read_triton(compiled(NARROW), Config(NARROW)).config == "BLOCK=256, num_warps=2, num_stages=2"
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,7 @@ class Source:
         self.fn = SimpleNamespace(arg_names=facts["arg_names"])
         self.signature: dict[str, Any] = facts["signature"]
         self.constants = {_key(key): value for key, value in facts["constants"]}
-        attributes = facts["attrs"]
-        if isinstance(attributes, list):
-            self.attrs: Any = {_key(key): value for key, value in attributes}
-        else:
-            self.attrs = SimpleNamespace(**attributes)
+        self.attrs = {_key(key): value for key, value in facts["attrs"]}
         self._hash = facts["hash"]
 
     def hash(self) -> str:

@@ -34,11 +34,8 @@ def exercises(suite: Callable[[str], Any]) -> Any:
     return suite("exercises")
 
 
-def test_every_family_has_a_lesson_and_no_other() -> None:
-    assert sorted(path.stem for path in LESSONS.glob("*.json")) == FAMILIES, "see example_suite/lessons.py"
-
-
 def test_pages_and_pictures_are_up_to_date(textbook: Any) -> None:
+    assert sorted(path.stem for path in LESSONS.glob("*.json")) == FAMILIES, "see example_suite/lessons.py"
     recorded = textbook.Recorded()
     assert textbook.stale_pages(textbook.pages(recorded)) == [], "run python example_suite/textbook.py"
     assert textbook.stale_pictures(recorded) == [], "run python example_suite/textbook.py"
@@ -58,11 +55,6 @@ def test_changed_pages_and_pictures_are_noticed(textbook: Any, monkeypatch: pyte
     assert textbook.stale_pictures(textbook.Recorded()) == ["other", "new", "gone"]
 
 
-def test_a_family_without_a_lesson_is_named_with_the_file_to_write(textbook: Any) -> None:
-    with pytest.raises(textbook.NoLesson, match=r"transpose23.*lesson_data/transpose23\.json"):
-        textbook.lesson_of("transpose23")
-
-
 def test_families_come_in_the_order_of_the_tour(textbook: Any) -> None:
     readme = (
         "### Latency\n\n**one** [GTC25]: text\nof two lines\n<!-- gain one -->\n* 2: `a` over `b`\n\n"
@@ -73,6 +65,8 @@ def test_families_come_in_the_order_of_the_tour(textbook: Any) -> None:
         ("two", "Shared memory", ("GTC23", "BLOG"), "other text"),
     ]
     assert sorted(textbook.families()) == FAMILIES
+    with pytest.raises(textbook.NoLesson, match=r"transpose23.*lesson_data/transpose23\.json"):
+        textbook.lesson_of("transpose23")
 
 
 def test_exercises_change_what_is_there_once(exercises: Any) -> None:
@@ -80,9 +74,6 @@ def test_exercises_change_what_is_there_once(exercises: Any) -> None:
         exercise = exercises.lesson_of(family).exercise
         assert exercises.changed(exercise) != (SUITE / exercise.file).read_text(encoding="utf-8"), family
         assert all(exercise.see), f"an exercise shows something: {family}"
-
-
-def test_a_change_of_what_is_not_there_is_an_error(exercises: Any) -> None:
     exercise = dataclasses.replace(exercises.lesson_of("transpose32").exercise, replace="kSide + 2>(in")
     with pytest.raises(exercises.BadExercise, match="0 times"):
         exercises.changed(exercise)

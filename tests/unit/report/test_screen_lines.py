@@ -86,20 +86,6 @@ def test_table_fits_the_terminal_and_names_the_columns_that_do_not(width: int | 
         assert max(len(line.text) for line in table.lines(width)) <= width
 
 
-@pytest.mark.parametrize(
-    ("name", "takes"),
-    [("plain", 5), ("\u884c\u5217", 4), ("\U0001f680go", 4), ("e\u0301", 1), ("\x1b[31m", 8)],
-)
-def test_figures_stand_in_one_column_whatever_letters_the_names_have(name: str, takes: int) -> None:
-    table = Table("names", "value", "verdict")
-    table.row("a longer name", "1.5", "SAME")
-    table.row(name, "20.25", "SAME")
-    _, first, second = (line.text for line in table.lines())
-    assert first == "a longer name    1.5  SAME"
-    assert second.endswith(" " * (13 - takes + 2) + "20.25  SAME")
-    assert not second.endswith(" " * (13 - takes + 3) + "20.25  SAME")
-
-
 def test_update_folds_equal_changes_of_a_function() -> None:
     recorded = [
         Recorded(Key("test_a.py", f"test_a[{size}]", "copy"), "sm_90", static_of(registers=32),

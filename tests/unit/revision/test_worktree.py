@@ -127,7 +127,7 @@ def test_the_merge_base_is_where_the_branch_began(repository: Path) -> None:
 
 @pytest.mark.parametrize(
     ("ref", "said"),
-    [("nowhere", "git knows no revision 'nowhere'"), ("--all", "is no revision"),
+    [("nowhere", "git knows no revision 'nowhere'"), ("--all", "git knows no revision '--all'"),
      ("merge-base:nowhere", "git knows no revision 'nowhere'"), ("merge-base:island", "have no commit in common")],
 )  # fmt: skip
 def test_a_revision_that_is_none_is_refused_in_words(repository: Path, ref: str, said: str) -> None:

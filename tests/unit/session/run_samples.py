@@ -111,10 +111,6 @@ class Run:
         (self.config.rootpath / MODULE).touch()
         return finding
 
-    def searched(self, *places: str) -> None:
-        """It was given these files and folders, seen from the root."""
-        self.config.args = [str(self.config.rootpath / place) for place in places]
-
     def with_options(self, **changes: Any) -> Run:
         """The same process, asked for something else."""
         self.options = Options(**{**vars(self.options), **changes})

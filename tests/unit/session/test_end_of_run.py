@@ -101,7 +101,6 @@ UPDATES: dict[str, tuple[Any, int, int, list[Recorded], str]] = {
     "refuses one": ([WRITTEN, REFUSED], OK, FAILED, [WRITTEN, REFUSED], ""),
     "failed before": ([REFUSED], FAILED, FAILED, [REFUSED], ""),
     "cannot write": (BaselineError("cannot be written"), OK, FAILED, [], "cannot be written"),
-    "cannot compile": (pytest.UsageError("no such compiler"), OK, FAILED, [], "no such compiler"),
     "was interrupted": ([WRITTEN], INTERRUPTED, INTERRUPTED, [], INTERRUPT),
     "is interrupted": (KeyboardInterrupt(), OK, INTERRUPTED, [], HALF),
 }
@@ -152,10 +151,3 @@ def test_reports_are_written_when_all_is_known(run: Run, monkeypatch: pytest.Mon
     assert (status, outcome.unwritten) == (FAILED, ("no.html",))
     report = read_report(kept)
     assert ([one.test for one in report.tests], report.baselines) == ([TEST], "baselines")
-
-
-def test_evidence_that_cannot_be_kept_fails_nobody(run: Run) -> None:
-    (run.config.rootpath / ".gpuperf").write_text("in the way", encoding="utf-8")
-    came(run, workloads=(MEASURED,))
-    status, outcome = finished(run)
-    assert (status, ".gpuperf" in outcome.left_out[0]) == (OK, True)

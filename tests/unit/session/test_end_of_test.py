@@ -25,25 +25,8 @@ FAILED = pytest.fail.Exception
 
 
 @pytest.fixture(autouse=True)
-def advised(monkeypatch: pytest.MonkeyPatch) -> list[TestRecord]:
-    """Tests that causes were looked for in."""
-    tests: list[TestRecord] = []
-    monkeypatch.setattr(judge_test, "explain_test", lambda run, test, estimates: tests.append(test))
-    return tests
-
-
-@pytest.fixture
-def second(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What became of those that wait for a second process."""
-    settled: list[str] = []
-
-    def confirm(item: Any, run: Any, test: TestRecord) -> None:
-        settled.append("confirmed")
-        test.add(workload("copy", judgement(Verdict.SLOWER)))
-
-    monkeypatch.setattr(confirmation, "confirm", confirm)
-    monkeypatch.setattr(confirmation, "give_up", lambda run, test: settled.append("given up"))
-    return settled
+def unexplained(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge_test, "explain_test", lambda run, test, estimates: None)
 
 
 def ended(item: Any, problem: Raised = None, phase: Any = "call") -> Raised:
@@ -82,7 +65,7 @@ OUTCOMES: dict[str, tuple[bool, bool, Raised, Raised | str, str]] = {
 
 
 @pytest.mark.parametrize("case", OUTCOMES)
-def test_outcome(run: Run, without_gpu: Run, advised: list[TestRecord], case: str) -> None:
+def test_outcome(run: Run, without_gpu: Run, case: str) -> None:
     is_slower, has_gpu, problem, outcome, status = OUTCOMES[case]
     process = run if has_gpu else without_gpu
     item = slower_item(process) if is_slower else process.item()
@@ -94,7 +77,6 @@ def test_outcome(run: Run, without_gpu: Run, advised: list[TestRecord], case: st
         assert raised is outcome
     test = stash.record_of(item)
     assert (test.ended_in, test.status) == ("call", status)
-    assert advised == [test]
 
 
 def test_failed_measurement_fails_a_test_that_caught_it(run: Run) -> None:
@@ -143,7 +125,17 @@ def test_unreadable_baseline_fails_the_test_unless_that_failed_by_itself(run: Ru
 # --- confirmation, a lost GPU ----------------------------------------------------------------------
 
 
-def test_slower_workload_is_confirmed_unless_its_test_failed_on_purpose(run: Run, second: list[str]) -> None:
+def test_slower_workload_is_confirmed_unless_its_test_failed_on_purpose(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second: list[str] = []
+
+    def confirm(item: Any, run: Any, test: TestRecord) -> None:
+        second.append("confirmed")
+        test.add(workload("copy", judgement(Verdict.SLOWER)))
+
+    monkeypatch.setattr(confirmation, "confirm", confirm)
+    monkeypatch.setattr(confirmation, "give_up", lambda run, test: second.append("given up"))
     run.worker.suspects.append("a workload that was slower")
     for problem in (None, LATER, WRONG, CheckedOnly("no times"), FAILED("wrong")):
         assert isinstance(ended(run.item(), problem), FAILED | AssertionError)

@@ -15,7 +15,7 @@ from pytest_gpuperf.explain import Estimates, VersionPair
 from pytest_gpuperf.judge.static_weight import StaticEstimate
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.task import Revision
+from pytest_gpuperf.model.task import Revision, RevisionTask
 from pytest_gpuperf.model.verdict import Advice, Change, Judgement, Verdict
 from pytest_gpuperf.revision.foreign_files import FOREIGN
 from pytest_gpuperf.session import judge_test
@@ -92,6 +92,8 @@ def test_machine_code_is_unrecorded_unless_the_record_has_the_same_and_its_cubin
     record(run, static_record(cubin=digest, block=BLOCK), cubins=(b"cubin",))
     assert unrecorded_cubins(run.store, new) == set()
     assert unrecorded_cubins(run.store, kernel(static_record("c1", cubin="other", block=BLOCK))) == {"other"}
+    both = workload("copy", static={"sm_80": static_record(cubin=digest), "sm_90": static_record(cubin="new")})
+    assert unrecorded_cubins(run.store, both, updates=True) == {"new"}
 
 
 # --- weighed -----------------------------------------------------------------------------------------
@@ -164,6 +166,17 @@ def test_time_outranks_code_where_there_is_a_gpu(run: Run, without_gpu: Run, mon
 
 
 # --- a revision, and renamed workloads ---------------------------------------------------------------
+
+
+def test_process_of_a_revision_keeps_every_kernel_and_all_machine_code(run: Run) -> None:
+    folder, test = run.config.rootpath, TestRecord(MODULE, TEST)
+    run.with_options(enabled=False, task=RevisionTask(folder=folder, others=(), tree=folder, reading=3, writing=4))
+    for code in ("c0", "c1"):
+        new = msgspec.structs.replace(static_record(code), source_hash=code * 32)
+        test.add_compiled("copy", {"sm_90": new}, COMPILER, (f"-D={code}",), "a.cu")
+    test.cubins = {"ab": b"machine code"}
+    assert judge_test.judge_test(run.worker, test, whole=True) == ""
+    assert (len(test.workloads), test.unrecorded) == (2, {"ab"})
 
 
 RENAMED: dict[str, tuple[str, bool, Verdict, str]] = {

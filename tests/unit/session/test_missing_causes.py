@@ -109,7 +109,7 @@ def test_deletion_shows_below_the_paths_of_a_run_alone(recorded: Run, lf: bool) 
     recorded.collected()
     recorded.config.option.lf = lf
     for place, is_below in (("tests", True), (MODULE, True), ("tests/test_other.py", False), (f"{MODULE}::x", False)):
-        recorded.searched(place)
+        recorded.config.args = [str(recorded.config.rootpath / place)]
         assert bool(noted(recorded)[0]) == (is_below and not lf)
 
 

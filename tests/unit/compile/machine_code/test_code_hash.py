@@ -1,4 +1,4 @@
-"""What makes two kernels the same machine code, and what does not: compiled for real, on five generations."""
+"""What makes two kernels the same machine code, and what does not: compiled for real, on four generations."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.compile.compiler import compile_for
+from pytest_gpuperf.compile.machine_code.code_hash import code_hash
+from pytest_gpuperf.compile.machine_code.cubin import read_cubin
+from pytest_gpuperf.compile.machine_code.symbols import find_kernel
+from pytest_gpuperf.compile.nvrtc import compile_cubin
 from pytest_gpuperf.compile.source import KernelSource
 
-ARCHS = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
+ARCHS = ("sm_75", "sm_90", "sm_100", "sm_120")
 
 BASE = """
 __constant__ float table[4] = {1.0f, 2.0f, 3.0f, 4.0f};
@@ -25,10 +28,6 @@ extern "C" __global__ void __launch_bounds__(256) kernel(float* out, const float
     if (index < n) out[index] = helper(tile[255 - threadIdx.x]) + inlined(out[index]) + offsets[index & 7];
 }
 """
-SECOND_HELPER = "__device__ __noinline__ float second(float value) { return sqrtf(value) - 1.25f; }\n"
-WITH_TWO_HELPERS = BASE.replace("__device__ __noinline__", SECOND_HELPER + "__device__ __noinline__", 1).replace(
-    "helper(tile[255 - threadIdx.x])", "helper(second(tile[255 - threadIdx.x])) + second(out[index + 1])"
-)
 NEIGHBOUR = """
 __device__ __noinline__ double other_helper(double value) { return value / 7.7; }
 extern "C" __global__ void neighbour(double* out) {
@@ -65,9 +64,6 @@ extern "C" __global__ void __launch_bounds__(256, 1) kernel(float* data) {
     for (int i = 0; i < 64; i++) data[i * 32 + threadIdx.x] = kept[i] * kept[63 - i];
 }
 """
-PRINTING = """
-extern "C" __global__ void kernel(float* out) { if (out[0] < 0) printf("value %f\\n", out[0]); }
-"""
 PAIR = """
 __constant__ double first = 1.0;
 __constant__ double second = 2.0;
@@ -82,8 +78,8 @@ extern "C" __global__ void kernel(double* out, int** where) {
 
 @functools.cache
 def hashes(text: str, name: str = "kernel", options: tuple[str, ...] = (), path: Path | None = None) -> tuple[str, ...]:
-    made = compile_for(KernelSource(text, name, path, options), ARCHS)
-    return tuple(made[arch].profile.code_hash for arch in ARCHS)
+    cubins = (read_cubin(compile_cubin(KernelSource(text, name, path, options), arch).cubin) for arch in ARCHS)
+    return tuple(code_hash(cubin, cubin.kernels[find_kernel(name, cubin.kernels, "here")]) for cubin in cubins)
 
 
 def changed(old: str, new: str, text: str = BASE) -> str:
@@ -94,18 +90,9 @@ def changed(old: str, new: str, text: str = BASE) -> str:
 EQUAL = {
     "an added comment": (BASE, changed("__syncthreads();", "__syncthreads();  // all loaded\n\n\n")),
     "a renamed local variable": (BASE, changed("index", "position")),
-    "a renamed parameter": (BASE, changed("in[", "source[").replace("* in,", "* source,")),
     "a renamed helper": (BASE, changed("helper(", "a_helper_of_quite_another_name(")),
     "a renamed constant": (BASE, changed("table", "zz_table")),
-    "a renamed global": (BASE, changed("offsets", "aa_offsets")),
-    "reordered helpers": (
-        WITH_TWO_HELPERS,
-        changed(SECOND_HELPER, "", WITH_TWO_HELPERS).replace('extern "C"', SECOND_HELPER + 'extern "C"', 1),
-    ),
     "another kernel before it": (BASE, NEIGHBOUR + BASE),
-    "another kernel behind it": (BASE, BASE + NEIGHBOUR),
-    "reordered kernels": (NEIGHBOUR + BASE, BASE + NEIGHBOUR),
-    "an unused macro": (BASE, "#define UNUSED 7\n" + BASE),
     "another kernel behind one that indexes constants": (INDEXED, INDEXED + NEIGHBOUR),
     "another kernel with constants and messages behind one without": (HUNGRY, HUNGRY + WITH_CONSTANTS),
     "another kernel with constants and messages before one without": (HUNGRY, WITH_CONSTANTS + HUNGRY),
@@ -126,23 +113,14 @@ DIFFERENT = {
     "a changed initialiser of a __constant__": (BASE, changed("2.0f, 3.0f", "2.5f, 3.0f")),
     "a changed initialiser of a __device__ variable": (BASE, changed("{5, 6, 7}", "{5, 6, 8}")),
     "a changed __noinline__ helper": (BASE, changed("/ 3.3f", "/ 3.4f")),
-    "a helper of a helper": (WITH_TWO_HELPERS, changed("1.25f", "1.5f", WITH_TWO_HELPERS)),
     "launch bounds that change registers": (HUNGRY, changed("(256, 1)", "(256, 6)", HUNGRY)),
-    "another limit of threads": (BASE, changed("__launch_bounds__(256)", "__launch_bounds__(512)")),
     "a changed shared size": (BASE, changed("tile[256]", "tile[512]")),
-    "changed parameter order": (
-        BASE,
-        changed("float* out, const float* in, int n", "const float* in, float* out, int n"),
-    ),
     "an added parameter": (BASE, changed("int n)", "int n, int unused)")),
     "an indexed __constant__": (INDEXED, changed("4.0f", "5.0f", INDEXED)),
-    "a changed message": (PRINTING, changed("value", "figure", PRINTING)),
-    "the first of two neighbouring constants": (PAIR, changed("1.0", "1.5", PAIR)),
     "the second of two neighbouring constants": (PAIR, changed("2.0", "2.5", PAIR)),
     "the second of two neighbouring addresses": (PAIR, changed("{3, 4}", "{3, 5}", PAIR)),
     "a function behind a pointer": (POINTERS, changed("* 2.0f", "* 3.0f", POINTERS)),
     "another kernel with constants, which count whole": (INDEXED, INDEXED + WITH_CONSTANTS),
-    "which pointer comes first": (POINTERS, changed("{left, right}", "{right, left}", POINTERS)),
 }
 
 
@@ -153,15 +131,11 @@ def test_hash_differs_for(what: str) -> None:
         assert old != new
 
 
-def test_what_is_no_code_is_not_in_the_hash() -> None:
-    """Line tables, the file, the kernel's name, and how it is mangled."""
+def test_line_tables_files_and_names_are_not_in_the_hash_options_and_architectures_are() -> None:
     for others in (
         hashes(BASE, options=("-lineinfo",)), hashes(BASE, path=Path("/somewhere/else.cu")),
         hashes(changed("kernel(", "renamed("), name="renamed"), hashes(changed('extern "C" ', "")),
     ):  # fmt: skip
         assert others == hashes(BASE)
-
-
-def test_options_that_change_the_code_and_architectures_are_in_the_hash() -> None:
     assert hashes(BASE) != hashes(BASE, options=("-use_fast_math",))
     assert len(set(hashes(BASE))) == len(ARCHS)

@@ -36,42 +36,10 @@ template <int Width> __device__ void through_tile(const float* in, float* out) {
 extern "C" __global__ void tile32(const float* in, float* out) { through_tile<32>(in, out); }
 extern "C" __global__ void tile33(const float* in, float* out) { through_tile<33>(in, out); }
 extern "C" __global__ void last_lane(float* out) { if (threadIdx.x % 32 == 31) out[threadIdx.x / 32] = 1.0f; }
-extern "C" __global__ void linear(const float* in, float* out, int width, int count) {
-    int index = INDEX;
-    if (index >= count) return;
-    out[index] = in[index / width * (width + 2) + index % width];
-}
-extern "C" __global__ void adds(const float* in, float* out, int n) {
-    float sum = 0.0f;
-    for (int i = 0; i < n; ++i) sum += in[i * blockDim.x + threadIdx.x];
-    out[INDEX] = sum;
-}
 extern "C" __global__ void axpy_rolled(float a, const float* __restrict__ x, float* __restrict__ y, int n) {
     int stride = gridDim.x * blockDim.x;
     #pragma unroll 1
     for (int i = INDEX; i < n; i += stride) y[i] = a * x[i] + y[i];
-}
-extern "C" __global__ void tree(const float* in, float* out) {
-    extern __shared__ float sums[];
-    sums[threadIdx.x] = in[INDEX];
-    __syncthreads();
-    for (unsigned half = blockDim.x / 2; half > 0; half >>= 1) {
-        if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
-        __syncthreads();
-    }
-    if (threadIdx.x == 0) out[blockIdx.x] = sums[0];
-}
-extern "C" __global__ void again(const float* in, float* out) {
-    for (int k = 0; k < 10; ++k) out[INDEX] += in[INDEX];
-}
-extern "C" __global__ void two_passes(const float* in, float* out, float* scratch, int n, int pitch) {
-    float largest = 0.0f;
-    for (int i = 0; i < n; ++i) {
-        float value = in[i * pitch + INDEX];
-        scratch[i * pitch + INDEX] = value;
-        largest = fmaxf(largest, value);
-    }
-    for (int i = 0; i < n; ++i) out[i * pitch + INDEX] = largest - scratch[i * pitch + INDEX];
 }
 """
 ARCHS = ("sm_80", "sm_90", "sm_120")
@@ -120,32 +88,5 @@ def test_accesses_have_their_sectors_turns_and_bytes(runs: dict[str, WarpEstimat
     for kernel, op, figures in ACCESSES:
         found = only(runs[kernel], op)
         assert {name: getattr(found, name) for name in figures} == figures, kernel
-
-
-def test_addresses_that_data_decide_are_unknown(runs: dict[str, WarpEstimate]) -> None:
     unknown = [a for a in runs["gathered"].accesses if a.op == "global_load" and a.sectors is None]
-    assert len(unknown) == 1
-
-
-def test_a_division_by_an_argument_is_counted(runs: dict[str, WarpEstimate]) -> None:
-    assert runs["linear"].divisions >= 1
-
-
-def test_an_unrolled_loop_loads_as_often_as_it_says(runs: dict[str, WarpEstimate]) -> None:
-    assert sum(a.times for a in runs["adds"].accesses if a.op == "global_load") == pytest.approx(256, rel=0.1)
-
-
-def test_a_tree_has_a_barrier_for_each_of_its_steps(runs: dict[str, WarpEstimate]) -> None:
-    assert runs["tree"].executed["barrier"] == 1 + 8
-
-
-def test_what_is_stored_to_be_read_again_is_scratch_unless_it_is_written_last(runs: dict[str, WarpEstimate]) -> None:
-    """One store of the result and one of scratch, which look alike, for each of the elements."""
-    written = only(runs["two_passes"], "global_store")
-    assert written.scratch == written.distinct / 2
-    assert {a.scratch for a in runs["again"].accesses} == {0}
-
-
-def test_bytes_touched_again_are_not_counted_as_new(runs: dict[str, WarpEstimate]) -> None:
-    stores = [a for a in runs["again"].accesses if a.op == "global_store"]
-    assert (sum(a.times for a in stores), sum(a.distinct for a in stores)) == (10, 128)
+    assert len(unknown) == 1  # data decide about its addresses

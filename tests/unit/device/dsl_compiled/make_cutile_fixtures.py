@@ -1,6 +1,6 @@
 """Compiles small kernels of cuTile for three architectures, without a GPU, and keeps cubins and signatures as fixtures.
 
-Run once per version, each in an environment of its own, in this folder (cubins name the file that they came from):
+Run in this folder, for cubins name the file that they came from:
 
     pip install 'cuda-tile[tileiras]==1.7.0' && python make_cutile_fixtures.py
 
@@ -29,7 +29,6 @@ from cuda.tile.compilation import (
 
 HERE = Path(__file__).parent
 VERSION = importlib.metadata.version("cuda-tile")
-LATEST = "1.7.0"
 """The version that gets every kernel and architecture; the others show what differs between versions."""
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 
@@ -91,10 +90,7 @@ SIGNATURES = {
 def main() -> None:
     for name, (kernel, parameters) in SIGNATURES.items():
         signature = KernelSignature(parameters, CallingConvention.cutile_python_v1())
-        if VERSION == LATEST:
-            keep(name, kernel, signature, ("sm_90",) if kernel is decay else ARCHITECTURES)
-        elif kernel is scale:
-            keep(name, kernel, signature, ("sm_90",))
+        keep(name, kernel, signature, ARCHITECTURES if kernel in (scale, softmax) else ("sm_90",))
 
 
 def keep(name: str, kernel: Any, signature: KernelSignature, architectures: tuple[str, ...]) -> None:

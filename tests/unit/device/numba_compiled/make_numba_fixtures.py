@@ -1,10 +1,10 @@
 """Compiles small Numba kernels to PTX, without a GPU, and keeps what ``from_numba`` reads of them as fixtures.
 
-Run once per version, each in an environment of its own:
+Run in an environment of its own:
 
     pip install numba-cuda==0.30.4 nvidia-nvvm==13.0.88 nvidia-cuda-nvrtc && python make_numba_fixtures.py
 
-Each version becomes a JSON file: of each kernel the options of ``@cuda.jit``, its arguments by name and type, and PTX
+The JSON file has of each kernel the options of ``@cuda.jit``, its arguments by name and type, and PTX
 by architecture; and the parameters that ``numba.cuda.compile`` takes.  Symbols hold no folders of this machine.
 """
 
@@ -19,8 +19,7 @@ from typing import Any
 from numba import cuda, float32, int32, types
 
 HERE = Path(__file__).parent
-LATEST = "0.30.4"
-"""The version that gets every architecture; the others show what differs between versions."""
+ARCHITECTURES = {"sm_80": (8, 0), "sm_90": (9, 0), "sm_120": (12, 0)}
 
 
 @cuda.jit
@@ -47,20 +46,18 @@ KERNELS = {
 
 
 def main() -> None:
-    package = "numba-cuda" if "numba_cuda" in Path(cuda.__file__).parts else "numba"
-    version = metadata.version(package)
-    architectures = {"sm_90": (9, 0), **({"sm_80": (8, 0), "sm_120": (12, 0)} if version == LATEST else {})}
+    version = metadata.version("numba-cuda")
     facts = {
-        "package": package,
+        "package": "numba-cuda",
         "version": version,
         "compile": [*inspect.signature(cuda.compile).parameters],
-        "kernels": {name: kernel_facts(*of, architectures) for name, of in KERNELS.items()},
+        "kernels": {name: kernel_facts(*of) for name, of in KERNELS.items()},
     }
     text = json.dumps(facts, indent=1, sort_keys=True)
-    (HERE / f"{package}-{version}.json").write_text(text + "\n", encoding="utf-8")
+    (HERE / f"numba-cuda-{version}.json").write_text(text + "\n", encoding="utf-8")
 
 
-def kernel_facts(kernel: Any, signature: tuple[Any, ...], architectures: dict[str, Any]) -> dict[str, Any]:
+def kernel_facts(kernel: Any, signature: tuple[Any, ...]) -> dict[str, Any]:
     kept = {
         key: value for key, value in kernel.targetoptions.items() if isinstance(value, bool | int | str | list | tuple)
     }
@@ -71,7 +68,7 @@ def kernel_facts(kernel: Any, signature: tuple[Any, ...], architectures: dict[st
         "types": [type_facts(one) for one in signature],
         "ptx": {
             arch: cuda.compile(kernel.py_func, signature, device=False, abi="numba", cc=cc, fastmath=fastmath)[0]
-            for arch, cc in architectures.items()
+            for arch, cc in ARCHITECTURES.items()
         },
     }
 

@@ -1,6 +1,6 @@
 """Compiles small Triton kernels for sm_90, without a GPU, and keeps what ``from_triton`` reads of them as fixtures.
 
-Run once per Triton version, each in an environment of its own:
+Run in an environment of its own:
 
     pip install triton==3.6.0 && python make_triton_fixtures.py
 
@@ -11,7 +11,6 @@ machine.
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import tempfile
@@ -28,8 +27,6 @@ from triton.compiler import ASTSource
 
 HERE = Path(__file__).parent
 TARGET = GPUTarget("cuda", 90, 32)
-LATEST_IN_USE = "3.6.0"
-"""The version that gets every kernel; the others show what differs between versions."""
 ABOUT_THIS_MACHINE = {"extern_libs", "hash"}
 
 
@@ -66,11 +63,9 @@ SCALE = {"x": "*fp16", "out": "*fp16", "stride": "i32", "factor": "fp32", "n": "
 def main() -> None:
     keep("add", add, ADD, {"BLOCK": 1024})
     keep("add-narrow", add, ADD, NARROW.kwargs, chosen=NARROW)
-    if triton.__version__ in ("3.0.0", LATEST_IN_USE):
-        keep("scale", scale, SCALE, {"stride": 1, "BLOCK": 256})  # as a call with stride=1 has it
-    if triton.__version__ == LATEST_IN_USE:
-        keep("add-one-warp", add, ADD, {"BLOCK": 1024}, num_warps=1)
-        keep("softmax", softmax, SOFTMAX, {"BLOCK": 1024}, multiples=("out", "x", "stride"))
+    keep("scale", scale, SCALE, {"stride": 1, "BLOCK": 256})  # as a call with stride=1 has it
+    keep("add-one-warp", add, ADD, {"BLOCK": 1024}, num_warps=1)
+    keep("softmax", softmax, SOFTMAX, {"BLOCK": 1024}, multiples=("out", "x", "stride"))
 
 
 def keep(
@@ -98,7 +93,7 @@ def keep(
             "arg_names": src.fn.arg_names,
             "signature": src.signature,
             "constants": list(src.constants.items()),
-            "attrs": list(src.attrs.items()) if isinstance(src.attrs, dict) else vars(src.attrs),
+            "attrs": list(src.attrs.items()),
             "hash": src.hash(),
         },
     }
@@ -111,8 +106,6 @@ def keep(
 def source_of(
     function: Any, signature: dict[str, str], constants: dict[str, int], multiples: tuple[str, ...]
 ) -> ASTSource:
-    if "constexprs" not in inspect.signature(ASTSource).parameters:
-        return ASTSource(fn=function, signature=signature, constants=constants)
     attributes = {(function.arg_names.index(name),): [["tt.divisibility", 16]] for name in multiples}
     declared = {**signature, **dict.fromkeys(constants, "constexpr")}
     return ASTSource(fn=function, signature=declared, constexprs=constants, attrs=attributes)

@@ -1,18 +1,17 @@
-"""Sources that are files of whole programs, by NVRTC: headers of the host, names without an include, host code."""
+"""Files of whole programs: headers and names of the host, and refused sources whose remedy works."""
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.compile import compiler, nvrtc
-from pytest_gpuperf.compile.cache import CompileCache
-from pytest_gpuperf.compile.compile_errors import BadCubin, CompileError
+from pytest_gpuperf.compile.compile_errors import BadCubin, CompileError, ToolchainMissing
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.machine_code.binary import ready_made
+from pytest_gpuperf.compile.nvcc import compile_by_nvcc, nvcc
 from pytest_gpuperf.compile.nvrtc import HOST_HEADERS, compile_cubin
+from pytest_gpuperf.compile.remedies import remedy
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.toolkit import toolkit_folders
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -102,29 +101,13 @@ def test_what_compiles_without_them_does_not_see_them() -> None:
     assert code(asks + KERNEL.format("x[0] = VALUE;")) == code(KERNEL.format("x[0] = 1.0f;"))
 
 
-def test_a_changed_stub_is_compiled_again_and_is_no_part_of_the_source(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    text = "#include <cmath>\n" + KERNEL.format("x[0] = INFINITY;")
-    cache = CompileCache(tmp_path / "cache")
-    before = compile_kernel(KernelSource(text, "work"), "sm_90", cache=cache)
-    stubs = tmp_path / "host"
-    shutil.copytree(HOST_HEADERS, stubs)
-    (stubs / "math.h").write_text("#define INFINITY 1.0f\n")
-    monkeypatch.setattr(nvrtc, "HOST_HEADERS", stubs)
-    monkeypatch.setattr(compiler, "HOST_HEADERS", stubs)
-    after = compile_kernel(KernelSource(text, "work"), "sm_90", cache=cache)
-    assert after.profile.code_hash == code(KERNEL.format("x[0] = 1.0f;"))
-    assert after.source_hash == before.source_hash
-
-
 def test_a_header_of_a_library_for_the_host_is_empty_where_the_library_is_installed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "cublas_v2.h").write_text("#include <stdint.h>\ncudaStream_t cublas(FILE*);\n")
     folders = (tmp_path, *toolkit_folders())
-    monkeypatch.setattr(nvrtc, "toolkit_folders", lambda: folders)
-    monkeypatch.setattr(compiler, "toolkit_folders", lambda: folders)
+    monkeypatch.setattr("pytest_gpuperf.compile.nvrtc.toolkit_folders", lambda: folders)
+    monkeypatch.setattr("pytest_gpuperf.compile.compiler.toolkit_folders", lambda: folders)
     assert code("#include <cublas_v2.h>\n" + KERNEL.format("x[0] = n;")) == code(KERNEL.format("x[0] = n;"))
 
 
@@ -134,7 +117,6 @@ def test_a_header_of_a_library_for_the_host_is_empty_where_the_library_is_instal
         "int main() { std::vector<int> v; }",
         "int main() { work<<<1, 1>>>(nullptr, 3); }",
         'void fail() { fprintf(stderr, "x"); exit(1); }',
-        "void fail() { try { throw 1; } catch (...) {} }",
     ],
 )
 def test_code_of_the_host_is_told_with_its_line_and_the_remedies(line: str) -> None:
@@ -148,28 +130,94 @@ def test_code_of_the_host_is_told_with_its_line_and_the_remedies(line: str) -> N
     compile_cubin(KernelSource(guarded, "work"), "sm_90")
 
 
-def test_a_mistake_in_device_code_is_no_code_of_the_host() -> None:
-    with pytest.raises(CompileError) as problem:
-        compiled("#include <cmath>\n" + KERNEL.format("x[0] = missing;"))
-    assert "code of the host" not in str(problem.value)
-
-
-def test_a_kernel_that_launches_kernels_is_refused_with_the_reason() -> None:
-    text = "__global__ void inner(float* x) { x[1] = 2; }\n" + KERNEL.format("inner<<<1, 1>>>(x);")
-    with pytest.raises(
-        CompileError, match=r"^inline source:2: (?s:.)*If it is device code: kernels that launch kernels"
-    ):
-        compiled(text)
-    declared = 'extern "C" __device__ int cudaLaunchDeviceV2_ptsz(void*, void*);\n'
-    with pytest.raises(
-        CompileError, match=r"(?s)Unresolved extern.*\nKernels that launch kernels .* linked with cudadevrt"
-    ):
-        compiled(declared + KERNEL.format("cudaLaunchDeviceV2_ptsz(x, x);"))
-
-
 def test_a_cubin_that_lacks_the_runtime_of_the_device_is_refused() -> None:
     declared = 'extern "C" __device__ int cudaLaunchDeviceV2_ptsz(void*, void*);\n'
     text = declared + KERNEL.format("cudaLaunchDeviceV2_ptsz(x, x);")
     unlinked = compile_cubin(KernelSource(text, "work", options=("--relocatable-device-code=true",)), "sm_90").cubin
     with pytest.raises(BadCubin, match=r"^a\.cubin: it is not linked, it lacks cudaLaunchDeviceV2_ptsz: kernels that"):
         ready_made(unlinked, "work", place="a.cubin")
+
+
+WORK = "__global__ void work(float* x) {{ x[0] = {}; }}\n"
+PART = WORK.format("LENGTH * 2.0f")
+
+
+@pytest.fixture(params=["nvrtc", "nvcc"])
+def compiler(request: pytest.FixtureRequest) -> str:
+    if request.param == "nvcc":
+        request.getfixturevalue("real")
+    return str(request.param)
+
+
+@pytest.fixture
+def real() -> None:
+    try:
+        nvcc()
+    except ToolchainMissing as problem:
+        pytest.skip(str(problem))
+
+
+def compiles(text: str, *options: str, folder: Path = Path(), **more: object) -> bool:
+    source = KernelSource(text, "work", folder / "whole.cu", options, **more)  # type: ignore[arg-type]
+    return bool((compile_by_nvcc if source.compiler == "nvcc" else compile_cubin)(source, "sm_90").cubin)
+
+
+def refused(text: str, *options: str, **more: object) -> str:
+    with pytest.raises(CompileError) as problem:
+        compiles(text, *options, **more)  # type: ignore[arg-type]
+    return str(problem.value)
+
+
+def test_a_header_that_no_folder_holds(compiler: str, tmp_path: Path) -> None:
+    text = f"#include <ours/length.h>\n{PART}"
+    told = refused(text, compiler=compiler)
+    assert told.startswith("whole.cu:1: ")
+    assert "ours/length.h was searched in the source's own folder, headers=, -I folders and " in told
+    assert "A header of yours: add its folder with headers=." in told
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "ours" / "length.h").write_text("#define LENGTH 3\n")
+    assert compiles(text, headers=(tmp_path,), compiler=compiler)
+    assert "or write one of that name that declares what the kernels take of it." in told
+
+
+def test_a_header_of_pytorch_says_where_those_are() -> None:
+    for header in ("ATen/cuda/CUDAContext.h", "Python.h"):
+        told = remedy(f"a.cu:1:10: fatal error: {header}: No such file or directory", "nvcc")
+        assert "headers=[*torch.utils.cpp_extension.include_paths(), sysconfig.get_path('include')]" in told
+
+
+def test_code_of_the_host_in_a_header_is_told_with_the_include_to_guard(tmp_path: Path) -> None:
+    (tmp_path / "host.h").write_text("#include <vector>\nstd::vector<int> all();\n")
+    text = '#include "host.h"\n' + WORK.format(1)
+    told = refused(text, folder=tmp_path)
+    assert f"Line 2 of {tmp_path / 'host.h'} is code of the host, which NVRTC does not compile." in told
+    assert "last, or the #include that leads to it, by #ifndef __CUDACC_RTC__ and #endif" in told
+    assert compiles(
+        f"#ifndef __CUDACC_RTC__\n{text.replace(chr(10), chr(10) + '#endif' + chr(10), 1)}", folder=tmp_path
+    )
+
+
+def test_a_function_of_another_file_is_included_or_linked(compiler: str, tmp_path: Path) -> None:
+    text = "__device__ float other(float);\n" + WORK.format("other(x[1])")
+    told = refused(text, compiler=compiler)
+    assert "declared and nowhere defined. Include the source that defines it, or link both:\n" in told
+    assert "\nnvcc -arch=ARCH -rdc=true -dlink -cubin ONE.cu OTHER.cu -o linked.cubin, for cuda_kernel." in told
+    (tmp_path / "other.cu").write_text("__device__ float other(float v) { return 2 * v; }\n")
+    assert compiles(f'{text}#include "other.cu"\n', folder=tmp_path, compiler=compiler)
+
+
+def test_a_kernel_that_launches_kernels_leaves_that_to_the_test(compiler: str) -> None:
+    inner = "__global__ void work(float* x) { x[1] = 2; }\n"
+    told = refused(inner + "__global__ void outer(float* x) { work<<<1, 1>>>(x); }\n", compiler=compiler)
+    assert told.endswith("Launch the inner kernel from the test, or give gpuperf a function that runs both.")
+    assert "linked with cudadevrt" in told
+    assert compiles(inner, compiler=compiler)
+
+
+@pytest.mark.parametrize(("instruction", "arch"), [("wgmma.fence", "sm_90a"), ("setmaxnreg.inc", "sm_120a")])
+def test_an_instruction_of_an_architecture_with_all_its_features(instruction: str, arch: str) -> None:
+    words = f"{instruction}.sync.aligned" + (".u32 64" if "setmaxnreg" in instruction else "")
+    source = KernelSource(f'__global__ void work(float* x) {{ asm volatile("{words};"); x[0] = 1; }}', "work")
+    with pytest.raises(CompileError, match=f'alone: arch="{arch}"'):
+        compile_cubin(source, arch.removesuffix("a"))
+    compile_cubin(source, arch)
