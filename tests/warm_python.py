@@ -65,12 +65,12 @@ IMPORTED = ("xdist.dsession", "numpy.random", "scipy.special", "pynvml")
 def start() -> Iterator[str]:
     """The program that stands for ``sys.executable``, for as long as its server runs."""
     # Not above: in the server, pytest imports them first.
-    from pytest_gpuperf.model.task import AS_COMMAND, module_command
+    from pytest_gpuperf.model.task import AS_COMMAND
     from pytest_gpuperf.revision.imports import BOOTSTRAP
 
     with tempfile.TemporaryDirectory(prefix="gpuperf-warm-") as folder:
         launcher, place = Path(folder, "python"), Path(folder, "socket")
-        texts = AS_COMMAND, BOOTSTRAP, module_command("")[2]
+        texts = AS_COMMAND, BOOTSTRAP
         names = {
             "python": sys.executable,
             "socket": str(place),

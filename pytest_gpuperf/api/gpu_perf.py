@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -102,7 +101,7 @@ class GpuPerf:
 def _callable(workload: object) -> Callable[[], Any]:
     """The workload."""
     if callable(workload):
-        return _run_by_a_call("the workload", workload)
+        return workload
     given = type(workload).__name__
     remedy = "pass kernel.launch(...) or a function that launches"
     raise BadArgument(f"gpuperf measures a launch or a callable, not {given}: {remedy}")
@@ -120,17 +119,6 @@ def _function(what: str, given: object) -> Callable[..., Any] | None:
         return None
     if not callable(given):
         raise refused("gpuperf", what, given, f"a function, which gpuperf calls: {what}=lambda: ...")
-    return _run_by_a_call(f"{what}=", given)
-
-
-def _run_by_a_call(what: str, given: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, whose body runs when it is called: that of a generator or a coroutine would never run."""
-    for body in (given, type(given).__call__):  # of an object, whose class has the function
-        if inspect.isgeneratorfunction(body) or inspect.iscoroutinefunction(body) or inspect.isasyncgenfunction(body):
-            raise BadArgument(
-                f"gpuperf: {what} is called, and nothing in it would run: it has a yield, or is async. Give a plain "
-                "function"
-            )
     return given
 
 

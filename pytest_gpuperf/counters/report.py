@@ -17,7 +17,7 @@ import msgspec
 from pytest_gpuperf.counters.catalogue import canonical
 from pytest_gpuperf.counters.exchange import RANGE_PREFIX, KernelResult
 from pytest_gpuperf.counters.run_ncu import NEWEST_READER, CountersUnavailable
-from pytest_gpuperf.model.task import module_command
+from pytest_gpuperf.model.task import WITHOUT_FOLDER
 
 LIMIT_S = 120.0
 
@@ -31,7 +31,7 @@ def read_report(report: Path) -> list[KernelResult]:
     Read in a process of its own: on a report that is cut short, NVIDIA's module may crash.  Raises
     ``CountersUnavailable`` if it cannot be read.
     """
-    command = module_command(__name__, str(report))
+    command = [sys.executable, "-c", f"{WITHOUT_FOLDER}from {__name__} import main; main(sys.argv[1])", str(report)]
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT_S, check=True)
     except subprocess.TimeoutExpired:
@@ -44,14 +44,13 @@ def read_report(report: Path) -> list[KernelResult]:
     raise CountersUnavailable(f"the report of ncu, {report.name}, cannot be read ({why})", NEWEST_READER)
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(report: str) -> None:
     """In the process that reads: write the report's kernels as JSON to standard output."""
     import ncu_report  # noqa: PLC0415 it may be missing
 
-    context = ncu_report.load_report(arguments[0])
+    context = ncu_report.load_report(report)
     found = [one for index in range(context.num_ranges()) for one in _results(context.range_by_idx(index))]
     sys.stdout.buffer.write(msgspec.json.encode(found))
-    return 0
 
 
 def _results(chunk: Any) -> Iterator[KernelResult]:

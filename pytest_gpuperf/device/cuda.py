@@ -12,11 +12,12 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.compile.machine_code.cubin import is_tile_kernel
 from pytest_gpuperf.device import timers
 from pytest_gpuperf.device.arrays import CupyArrays
-from pytest_gpuperf.device.device_errors import LoadError, UnseenMemory
+from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.discovery import Nvml
 from pytest_gpuperf.device.driver_calls import CapturedKernel, capture_call, has_persisting_l2, launch_extended
 from pytest_gpuperf.device.interface import PLAIN, Configuration, LaunchLog, LoadedKernel, Timer
@@ -155,7 +156,7 @@ class CudaDevice:
         self.synchronize()
         gc.collect()  # what nobody holds any more is not given back in the middle
         if not self._held_by(lambda: self.cupy.cuda.alloc(1)):
-            raise UnseenMemory(
+            raise BadArgument(
                 "measure='memory' sees what CuPy's own pool and PyTorch's give out, and cupy.cuda.set_allocator(...) "
                 "has put another allocator in its place: measure without it, or leave memory out of measure="
             )

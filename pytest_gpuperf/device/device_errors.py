@@ -29,10 +29,6 @@ class GpuFault(RuntimeError):
     """A kernel has broken this process's use of the GPU: nothing runs there any more."""
 
 
-class UnseenMemory(RuntimeError):
-    """An allocator gives out the GPU's memory, and nobody can count what."""
-
-
 class LockError(GpuperfError, RuntimeError):
     """Another process kept the GPU for longer than this one waits, or the GPU's lock file cannot be used."""
 

@@ -166,7 +166,7 @@ class Device(Protocol):
         """The most bytes that one call of ``run`` held beyond what was held before it, arrays that it returns included.
 
         As CuPy's and PyTorch's allocators give them out, so exact; waits for what was enqueued.  Raises
-        ``UnseenMemory`` where an allocator of the user's tells nobody.
+        ``BadArgument`` where an allocator of the user's tells nobody.
         """
 
     def release_unused(self) -> None:

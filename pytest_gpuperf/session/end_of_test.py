@@ -141,12 +141,11 @@ def without_our_frames(item: pytest.Item, problem: BaseException) -> BaseExcepti
     """
     if not _is_ours(problem):
         return problem
-    frame = problem.__traceback__
+    frame, in_test = problem.__traceback__, False
     own = {str(item.path), *(str(one.file) for one in stash.shared_fixtures_of(item))}
-    while frame is not None and frame.tb_frame.f_code.co_filename not in own:
-        frame = frame.tb_next
     while frame is not None and frame.tb_next is not None:
-        if frame.tb_next.tb_frame.f_globals.get("__name__", "").startswith("pytest_gpuperf"):
+        in_test = in_test or frame.tb_frame.f_code.co_filename in own
+        if in_test and frame.tb_next.tb_frame.f_globals.get("__name__", "").startswith("pytest_gpuperf"):
             frame.tb_next = None
         frame = frame.tb_next
     problem.args = tuple(harmless(one) if isinstance(one, str) else one for one in problem.args)  # a compiler's log

@@ -63,8 +63,7 @@ PART = """
 struct Range { int first; double weight; };
 __global__ void part(Range part, const float* start, float* to)
 {
-    float before = start ? start[threadIdx.x] : 0.0f;
-    to[threadIdx.x] = before + part.weight + part.first;
+    to[threadIdx.x] = (start ? start[threadIdx.x] : 0.0f) + part.weight + part.first;
 }
 """
 SMOOTH = """
@@ -72,7 +71,7 @@ __constant__ float weights[3];
 __global__ void smooth(const float* from, float* to, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i > 0 && i < n - 1) to[i] = weights[0] * from[i - 1] + weights[1] * from[i] + weights[2] * from[i + 1];
+    if (i < n) to[i] = weights[0] * from[i] + weights[1] + weights[2];
 }
 """
 MATMUL = """

@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 from git_samples import commit, git
-from suite_under_test import HOG, Suite
-
-from pytest_gpuperf.cli.command_line import main
+from suite_under_test import HOG, Suite, sections
 
 STATIC = ("--gpuperf", "--gpuperf-arch=sm_90")
 AGAINST = (*STATIC, "--gpuperf-against=HEAD")
@@ -31,7 +29,7 @@ def outcome(result: pytest.RunResult) -> dict[str, int]:
     return {name: count for name, count in result.parseoutcomes().items() if name != "warnings"}
 
 
-def test_the_same_code_is_unchanged_without_any_baseline(project: Suite) -> None:
+def test_same_code_is_unchanged_without_any_baseline(project: Suite) -> None:
     result = project.run(*AGAINST, subprocess=True)
     assert result.ret == 0, result.stdout.str()
     result.stdout.fnmatch_lines(["*against HEAD*", "* is what is checked out here, and no tracked file is changed: *"])
@@ -39,170 +37,117 @@ def test_the_same_code_is_unchanged_without_any_baseline(project: Suite) -> None
     assert not (project.path / "baselines").exists()
 
 
-def test_a_gain_over_a_revision_makes_no_baseline_stale(project: Suite) -> None:
-    slow = (project.path / "work.cu").read_text().replace("extern", "// with double\nextern")
-    project.write("work.cu", slow.replace("1.5f", "1.5"))
+KERNEL_TEST = """
+def {name}(cuda_kernel, gpu, gpuperf):
+    kernel = cuda_kernel("{kernel}.cu", "{kernel}", options={options})
+    a = gpu.random(4096, seed=1)
+    gpuperf(kernel.launch(grid=1, block=32, args=(a, gpu.empty_like(a){more})))
+"""
+SPILLING = "['-maxrregcount=32']"
+
+
+def text_of(kernel: str, options: str = "[]", name: str = "", more: str = "") -> str:
+    return KERNEL_TEST.format(kernel=kernel, options=options, name=name or f"test_{kernel}", more=more)
+
+
+def test_each_difference_has_its_verdict(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+    other = (project.path / "other.cu").read_text()
+    project.write("hog.cu", HOG)
+    for name in ("gain", "third"):
+        project.write(f"{name}.cu", other.replace("other", name).replace("2.0f", "1.1" if name == "gain" else "3.0f"))
+    there = {
+        "spill": text_of("hog"), "gain": text_of("gain", more=", 4096"), "replaced": text_of("other", more=", 4096"),
+        "failing": "def test_failing(cuda_kernel):\n    assert False, 'unready'\n",
+        "uncollected": "import nothing_of_that_name\n", "skipped": text_of("hog", name="test_skipped"),
+    }  # fmt: skip
+    for name, text in there.items():
+        project.write(f"test_{name}.py", text)
     commit(project.path)
-    project.write("work.cu", slow)
+    project.edit("gain.cu", "1.1", "1.1f")
+    here = {
+        "spill": text_of("hog", SPILLING), "replaced": text_of("third", more=", 4096"),
+        "failing": text_of("hog", name="test_failing"), "uncollected": text_of("hog", name="test_uncollected"),
+        "skipped": "import pytest\n@pytest.mark.skip(reason='later')" + there["skipped"],
+    }  # fmt: skip
+    for name, text in here.items():
+        project.write(f"test_{name}.py", text)
     result = project.run(*AGAINST, subprocess=True)
-    assert result.ret == 0, result.stdout.str()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert outcome(result) == {"failed": 3, "static": 5, "skipped": 1}
+    said = sections(result)
+    assert "WORSE" in said["hog"]
+    assert "    spill stores 0 -> " in said["hog"]
+    assert "its test fails there: AssertionError: unready" in said["failing"]
+    assert "its file could not be collected there" in said["uncollected"]
+    assert all("NOT-COMPARABLE" in said[name] for name in ("failing", "uncollected"))
     result.stdout.fnmatch_lines(["*  BETTER  on sm_90 (static)", "    instructions: fp64 * -> 0"])
-    result.stdout.no_fnmatch_line("*baseline is stale*")
+    result.stdout.fnmatch_lines(["*GONE, only in *: test_replaced.py::test_other*"])
+    result.stdout.fnmatch_lines(["*1 new workload without a counterpart in HEAD*"])
+    result.stdout.fnmatch_lines(["*NOT-MEASURED*test_skipped (later)*"])
+    for words in ("*--update-baselines*", "*baseline is stale*", "*is what is checked out here*"):
+        result.stdout.no_fnmatch_line(words)
 
 
-def test_commands_read_the_baselines_after_it(
-    project: Suite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(project.path)
-    assert project.run(*STATIC, "--update-baselines=all", subprocess=True).ret == 0
-    capsys.readouterr()
-    assert main(["baselines"]) == 0
-    before = capsys.readouterr().out
-    assert project.run(*AGAINST, subprocess=True).ret == 0
-    capsys.readouterr()
-    assert main(["baselines"]) == 0
-    assert capsys.readouterr().out == before
-    assert main(["baselines", "mv", "test_suite.py::test_other", "test_suite.py::test_moved"]) == 0
-    assert git(project.path, "status", "--porcelain", "--", "baselines")
-
-
-def test_a_spill_is_red_with_its_figures(project: Suite) -> None:
-    project.write("hog.cu", HOG)
-    project.write("test_hog.py", hog_test("[]"))
-    commit(project.path)
-    project.write("test_hog.py", hog_test("['-maxrregcount=32']"))
-    result = project.run(*AGAINST, "test_hog.py", subprocess=True)
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["*WORSE*", "*spill*0 -> *"])
-    result.stdout.no_fnmatch_line("*--update-baselines*")
-    result.stdout.no_fnmatch_line("*is what is checked out here*")
-
-
-def wider(result: pytest.RunResult) -> list[str]:
-    return [line for line in result.stdout.lines if "wider tolerance" in line]
-
-
-def hog_test(options: str) -> str:
-    return (
-        "def test_hog(cuda_kernel, gpu, gpuperf):\n"
-        f"    kernel = cuda_kernel('hog.cu', 'hog', options={options})\n"
-        "    a = gpu.random(4096, seed=1)\n"
-        "    gpuperf(kernel.launch(grid=1, block=32, args=(a, gpu.empty_like(a))))\n"
-    )
-
-
-def replace_other(project: Suite) -> None:
-    """By a test of another kernel."""
-    project.edit("test_suite.py", "def test_other(", "def test_another(")
-    project.edit("test_suite.py", 'cuda_kernel("other.cu", "other")', 'cuda_kernel("third.cu", "third")')
-    project.write("third.cu", (project.path / "other.cu").read_text().replace("other", "third").replace("2.0f", "3.0f"))
-
-
-def test_what_only_one_side_has_is_new_or_gone_and_passes(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CI", "true")
-    replace_other(project)
-    result = project.run(*AGAINST, subprocess=True)
-    assert result.ret == 0, result.stdout.str()
-    result.stdout.fnmatch_lines(
-        ["GONE, only in *: test_suite.py::test_other", "1 new workload without a counterpart in HEAD"]
-    )
-
-
-RENAMED = {
-    "the test": lambda project: project.edit("test_hog.py", "def test_hog", "def test_hag"),
-    "the file": lambda project: (project.path / "test_hog.py").rename(project.path / "test_hag.py"),
-}
-
-
-@pytest.mark.parametrize("what", RENAMED)
-def test_a_loss_is_not_hidden_by_a_new_name(project: Suite, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+def test_loss_is_not_hidden_by_a_new_name(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a test, or of a file."""
     monkeypatch.setenv("CI", "true")
     project.write("hog.cu", HOG)
-    project.write("test_hog.py", hog_test("[]"))
+    project.write("hug.cu", HOG.replace("hog", "hug").replace("0.25f", "0.125f"))
+    project.write("test_hog.py", text_of("hog"))
+    project.write("test_hug.py", text_of("hug"))
     commit(project.path)
-    RENAMED[what](project)
+    project.edit("test_hog.py", "def test_hog", "def test_hag")
+    (project.path / "test_hug.py").rename(project.path / "test_hig.py")
     green = project.run(*AGAINST, subprocess=True)
     assert green.ret == 0, green.stdout.str()
-    green.stdout.fnmatch_lines(["* 4 UNCHANGED"])
+    green.stdout.fnmatch_lines(["* 5 UNCHANGED"])
     green.stdout.no_fnmatch_line("*GONE*")
-    file = "test_hog.py" if what == "the test" else "test_hag.py"
-    project.edit(file, "options=[]", "options=['-maxrregcount=32']")
+    for file in ("test_hog.py", "test_hig.py"):
+        project.edit(file, "options=[]", f"options={SPILLING}")
     red = project.run(*AGAINST, subprocess=True)
     assert red.ret == 1
-    red.stdout.fnmatch_lines(
-        ["hog  NOT-COMPARABLE  on sm_90*", "*it has the kernel of test_hog.py::test_hog [[]hog], which is gone, and "
-         "other machine code: rename it in a change of its own"]
-    )  # fmt: skip
+    said = sections(red)
+    for name, was in (("hag", "test_hog.py::test_hog [hog]"), ("hug", "test_hug.py::test_hug [hug]")):
+        assert "NOT-COMPARABLE  on sm_90" in said[name]
+        assert f"it has the kernel of {was}, which is gone, and other machine code" in said[name]
     red.stdout.no_fnmatch_line("*gpuperf baselines mv*")
 
 
-LEAVE = "pytest.exit('enough', returncode=0)"
-ENDED_THERE = "* has nothing to compare with: the other process has ended (pytest exit status 0)"
-NO_END = "ERROR: *its tests cannot run: the other process has ended (pytest exit status 0)*"
+ENDED = "the other process has ended (pytest exit status {})"
 
 
 @pytest.mark.parametrize(
-    ("place", "more", "status", "said"),
+    ("place", "there", "status", "said"),
     [
-        ("test_suite.py", f"@pytest.fixture\ndef gpu():\n    {LEAVE}\n\n", 1, ENDED_THERE),
-        ("conftest.py", f"import pytest\ndef pytest_itemcollected():\n    {LEAVE}\n\n", 4, NO_END),
-        ("conftest.py", f"import pytest\ndef pytest_collection_modifyitems():\n    {LEAVE}\n\n", 4, NO_END),
+        ("test_suite.py", "import pytest\n@pytest.fixture\ndef gpu():\n    pytest.exit('enough', returncode=0)\n", 1,
+         f"* has nothing to compare with: {ENDED.format(0)}"),
+        ("conftest.py", "def pytest_itemcollected():\n    import pytest\n    pytest.exit('enough', returncode=0)\n", 4,
+         f"ERROR: *its tests cannot run: {ENDED.format(0)}*"),
+        ("test_suite.py", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n", 4,
+         f"*its tests cannot run: {ENDED.format(-9)}*"),
+        ("conftest.py", "raise RuntimeError('not today')\n", 4, "*its tests cannot run: *not today*"),
     ],
-    ids=["a test", "while it collects", "after it"],
-)
-def test_what_did_not_run_there_for_an_exit_is_not_new(
-    project: Suite, monkeypatch: pytest.MonkeyPatch, place: str, more: str, status: int, said: str
+    ids=["exit of a test", "exit of a hook", "killed", "broken conftest"],
+)  # fmt: skip
+def test_what_did_not_run_there_is_not_new(
+    project: Suite, monkeypatch: pytest.MonkeyPatch, place: str, there: str, status: int, said: str
 ) -> None:
     monkeypatch.setenv("CI", "true")
     file = project.path / place
-    mine = file.read_text() if file.exists() else "# none\n"
-    before, mark, after = mine.partition("def test_other")
-    project.write(place, f"{before}{more}{mark}{after}")
+    here = file.read_text() if file.exists() else "# none\n"
+    project.write(place, there + (here if status == 1 else ""))
     commit(project.path)
-    project.write(place, mine)
+    project.write(place, here)
     result = project.run(*AGAINST, subprocess=True)
     assert result.ret == status
     (result.stderr if status == 4 else result.stdout).fnmatch_lines([said])
 
 
-def test_a_test_that_fails_there_is_not_comparable(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CI", "true")
-    project.edit("test_suite.py", 'kernel = cuda_kernel("other.cu", "other")', 'assert False, "unready"')
-    commit(project.path)
-    project.edit("test_suite.py", 'assert False, "unready"', 'kernel = cuda_kernel("other.cu", "other")')
-    result = project.run(*AGAINST, subprocess=True)
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["*NOT-COMPARABLE*", "*its test fails there: AssertionError: unready*"])
-
-
-def test_a_file_that_cannot_be_collected_there_is_not_comparable(
-    project: Suite, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CI", "true")
-    project.write("test_more.py", "import nothing_of_that_name\n")
-    commit(project.path)
-    project.write("test_more.py", hog_test("[]"))
-    project.write("hog.cu", HOG)
-    result = project.run(*AGAINST, subprocess=True)
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["*NOT-COMPARABLE*", "*its file could not be collected there*"])
-    assert outcome(result) == {"failed": 1, "static": 3}
-
-
-def test_a_test_that_is_skipped_here_is_missed(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CI", "true")
-    project.edit("test_suite.py", "def test_other(", "@pytest.mark.skip(reason='later')\ndef test_other(")
-    result = project.run(*AGAINST, subprocess=True)
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["*NOT-MEASURED*test_other (later)*"])
-
-
-def test_a_selection_is_that_of_both_sides(project: Suite) -> None:
+def test_selection_is_that_of_both_sides(project: Suite) -> None:
     project.edit("work.cu", "x * 1.5f", "x * 1.5f + b[i]")
-    result = project.run(*AGAINST, "-k", "other", subprocess=True)
-    assert (result.ret, outcome(result)) == (0, {"static": 1, "deselected": 2})
-    result = project.run(*AGAINST, "test_suite.py::test_work", subprocess=True)
-    assert outcome(result) == {"static": 2}
+    result = project.run(*AGAINST, "test_suite.py::test_work", "-k", "1024", subprocess=True)
+    assert outcome(result) == {"static": 1, "deselected": 1}
     result.stdout.fnmatch_lines(["*SAME*"])
     result.stdout.no_fnmatch_line("*GONE*")
 
@@ -215,7 +160,7 @@ def test_workers_of_xdist_compare_with_it_too(project: Suite) -> None:
     assert result.stdout.str().count("comparing with") == 1
 
 
-def test_the_merge_base_is_compared_with(project: Suite) -> None:
+def test_merge_base_is_compared_with(project: Suite) -> None:
     git(project.path, "checkout", "-q", "-b", "branch")
     project.edit("other.cu", "2.0f", "4.0f")
     commit(project.path)
@@ -228,29 +173,17 @@ def test_the_merge_base_is_compared_with(project: Suite) -> None:
     result.stdout.fnmatch_lines(["*doubling*10 / 0 / 100%*SAME*"])
 
 
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        (("--gpuperf-against=nowhere",), "--gpuperf-against=nowhere: git knows no revision 'nowhere'*"),
-        (("--gpuperf-against=HEAD", "--gpuperf-baselines=baselines"), "*exclude each other*"),
-        (("--gpuperf-against=HEAD", "--gpuperf-ncu"), "*compares no counters*"),
-        (("--gpuperf-against=HEAD", "--gpuperf-against-python=nowhere"), "*there is no program*nowhere*"),
-        (("--gpuperf-against-python=python",), "*there is no revision to run*"),
-    ],
-)
-def test_what_cannot_be_compared_is_a_usage_error(project: Suite, flags: tuple[str, ...], said: str) -> None:
-    result = project.run(*STATIC, *flags, subprocess=True)
-    assert result.ret == 4
-    result.stderr.fnmatch_lines([f"*{said}"])
-
-
-def test_a_conftest_that_breaks_there_is_told_with_its_log(project: Suite) -> None:
-    project.write("conftest.py", "raise RuntimeError('not today')\n")
-    commit(project.path)
-    project.write("conftest.py", "")
-    result = project.run(*AGAINST, subprocess=True)
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["*its tests cannot run: *", "*not today*"])
+def test_what_cannot_be_compared_is_a_usage_error(project: Suite) -> None:
+    for flags, said in {
+        ("--gpuperf-against=nowhere",): "--gpuperf-against=nowhere: git knows no revision 'nowhere'*",
+        ("--gpuperf-against=HEAD", "--gpuperf-baselines=baselines"): "*exclude each other*",
+        ("--gpuperf-against=HEAD", "--gpuperf-ncu"): "*compares no counters*",
+        ("--gpuperf-against=HEAD", "--gpuperf-against-python=nowhere"): "*there is no program*nowhere*",
+        ("--gpuperf-against-python=python",): "*there is no revision to run*",
+    }.items():
+        result = project.run(*STATIC, *flags)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines([f"*{said}"])
 
 
 # --- with a simulated GPU ----------------------------------------------------------------------------
@@ -264,20 +197,6 @@ def gpu_project(gpu_suite: Suite) -> Suite:
     return gpu_suite
 
 
-def test_unchanged_code_is_not_paired(gpu_project: Suite) -> None:
-    result = gpu_project.run("--gpuperf", "--gpuperf-against=HEAD", subprocess=True)
-    assert (result.ret, outcome(result)) == (0, {"passed": 3})
-    assert result.stdout.str().count("UNCHANGED") >= 3
-    result.stdout.no_fnmatch_line("*no time baseline*")
-
-
-def test_unchanged_code_has_a_time_for_what_looks_at_it(gpu_project: Suite) -> None:
-    gpu_project.write("test_rounds.py", ROUNDS)
-    commit(gpu_project.path)
-    result = gpu_project.run("--gpuperf", "--gpuperf-against=HEAD", "test_rounds.py", subprocess=True)
-    assert (result.ret, outcome(result)) == (0, {"passed": 1})
-
-
 ROUNDS = """
 def test_rounds(cuda_kernel, gpu, gpuperf):
     kernel = cuda_kernel("work.cu", "work", options=["-DSTEPS=200"])
@@ -286,31 +205,6 @@ def test_rounds(cuda_kernel, gpu, gpuperf):
     result = gpuperf(kernel.launch(grid=8, block=256, args=(a, b, 1024)))
     assert result.interval_ns[0] <= result.time_ns <= result.interval_ns[1] and result.time_ns > 0
 """
-
-
-def test_changed_code_of_the_same_speed_is_the_same(gpu_project: Suite) -> None:
-    gpu_project.change_code()
-    result = gpu_project.run("--gpuperf", "--gpuperf-against=HEAD", "-k", "work", subprocess=True)
-    assert (result.ret, outcome(result)) == (0, {"passed": 2, "deselected": 1})
-    result.stdout.fnmatch_lines(["*work*SAME*"])
-
-
-def test_slower_code_is_slower_in_two_processes(gpu_project: Suite) -> None:
-    gpu_project.edit("test_suite.py", "STEPS=100", "STEPS=105")
-    result = gpu_project.run("--gpuperf", "--gpuperf-against=HEAD", "-k", "work and 1024", subprocess=True)
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["*SLOWER*", "*in two processes*", "*Compared with *"])
-    result.stdout.no_fnmatch_line("*--update-baselines*")
-
-
-def test_other_arguments_are_paired_or_named(gpu_project: Suite) -> None:
-    gpu_project.edit("test_suite.py", "[1024, 2048]", "[1024, 2047]")
-    gpu_project.edit("test_suite.py", "def test_work(cuda_kernel, gpu, gpuperf, size):",
-                     "def test_work(cuda_kernel, gpu, gpuperf, size):\n    size = size // 2")  # fmt: skip
-    result = gpu_project.run("--gpuperf", "--gpuperf-against=HEAD", "-k", "work", "-v", subprocess=True)
-    result.stdout.fnmatch_lines(["*NOT-COMPARABLE*", "*argument 1 was float32?1024? and is float32?512?*"])
-
-
 IN_TURN = """
 import os, time
 from pathlib import Path
@@ -329,14 +223,53 @@ def test_turns(cuda_kernel, gpu, gpuperf, request):
 """
 
 
-def test_the_revision_is_done_with_the_gpu_when_a_test_here_takes_it(
+def test_unchanged_code_is_not_paired_and_has_times_for_what_looks_at_them(
     gpu_project: Suite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The revision is done with the GPU when a test here takes it."""
     monkeypatch.setenv("ENDED", str(gpu_project.path.parent / f"{gpu_project.path.name}-ended"))
+    gpu_project.write("test_rounds.py", ROUNDS)
     gpu_project.write("test_turns.py", IN_TURN)
     commit(gpu_project.path)
-    result = gpu_project.run("--gpuperf", "--gpuperf-against=HEAD", "test_turns.py", subprocess=True)
-    assert (result.ret, outcome(result)) == (0, {"passed": 1}), result.stdout.str()
+    result = gpu_project.run("--gpuperf", "--gpuperf-against=HEAD", subprocess=True)
+    assert (result.ret, outcome(result)) == (0, {"passed": 5}), result.stdout.str()
+    result.stdout.fnmatch_lines(["5 workloads: 5 UNCHANGED"])
+    result.stdout.no_fnmatch_line("*no time baseline*")
+
+
+BEHIND_A_TIME = """
+def test_rounds(cuda_kernel, gpu, gpuperf):
+    first = cuda_kernel("work.cu", "work", options=["-DSTEPS=200"])
+    a = gpu.random(1024, seed=1)
+    b = gpu.empty_like(a)
+    assert gpuperf(first.launch(grid=8, block=256, args=(a, b, 1024)), name="first").time_ns > 0
+    second = cuda_kernel("work.cu", "work", options=["-DSTEPS=STEPS"])
+    gpuperf(second.launch(grid=8, block=256, args=(a, b, 1024)), name="second")
+"""
+OTHER_ARGUMENTS = """
+def test_arguments(cuda_kernel, gpu, gpuperf):
+    kernel = cuda_kernel("work.cu", "work", options=["-DSTEPS=100"])
+    a = gpu.random(SIZE, seed=1)
+    gpuperf(kernel.launch(grid=4, block=256, args=(a, gpu.empty_like(a), SIZE)))
+"""
+
+
+def test_changed_code_is_paired(gpu_project: Suite) -> None:
+    """Behind a time, too: the other side ends a test where it reads one, and runs it again for what is missing."""
+    gpu_project.write("test_behind.py", BEHIND_A_TIME.replace("=STEPS", "=300"))
+    gpu_project.write("test_arguments.py", OTHER_ARGUMENTS.replace("SIZE", "1024"))
+    commit(gpu_project.path)
+    gpu_project.change_code()
+    gpu_project.write("test_behind.py", BEHIND_A_TIME.replace("=STEPS", "=400"))
+    gpu_project.write("test_arguments.py", OTHER_ARGUMENTS.replace("SIZE", "512"))
+    result = gpu_project.run("--gpuperf", "--gpuperf-against=HEAD", "--gpuperf-open=fail", subprocess=True)
+    assert (result.ret, outcome(result)) == (1, {"passed": 3, "failed": 2}), result.stdout.str()
+    result.stdout.fnmatch_lines(["6 workloads: 1 SLOWER, 1 NOT-COMPARABLE, 3 SAME, 1 UNCHANGED"])
+    said = sections(result)
+    for words in ("second  SLOWER", "in two processes", "Compared with "):
+        assert words in said["rounds"]
+    assert "--update-baselines" not in said["rounds"]
+    assert "argument 1 was float32[1024] and is float32[512]" in said["arguments"]
 
 
 # --- kills --------------------------------------------------------------------------------------------
@@ -352,7 +285,7 @@ def test_hangs(cuda_kernel):
 """
 
 
-def test_a_run_that_is_killed_leaves_no_process_and_no_lock(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_that_is_killed_leaves_no_process_and_no_lock(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = project.path.parent / f"{project.path.name}-cache"
     monkeypatch.setenv("GPUPERF_CACHE_DIR", str(cache))
     hanging = project.path.parent / f"{project.path.name}-hanging"
@@ -373,15 +306,6 @@ def test_a_run_that_is_killed_leaves_no_process_and_no_lock(project: Suite, monk
     assert trees == ["0"]  # the killed run's place was taken over
 
 
-def test_a_killed_process_of_the_revision_is_an_error(project: Suite) -> None:
-    project.write("test_suite.py", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
-    commit(project.path)
-    project.write("test_suite.py", HANGS.replace("time.sleep(60)", "pass"))
-    result = project.run(*AGAINST, subprocess=True)
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["*its tests cannot run: the other process has ended (pytest exit status -9)*"])
-
-
 def until(found: Callable[[], Any], seconds: float = 20.0) -> Any:
     """What it gives, as soon as that is something."""
     end = time.monotonic() + seconds
@@ -390,25 +314,3 @@ def until(found: Callable[[], Any], seconds: float = 20.0) -> Any:
             return value
         time.sleep(0.02)
     raise AssertionError("it did not come to that")
-
-
-BEHIND_A_TIME = """
-def test_rounds(cuda_kernel, gpu, gpuperf):
-    first = cuda_kernel("work.cu", "work", options=["-DSTEPS=200"])
-    a = gpu.random(1024, seed=1)
-    b = gpu.empty_like(a)
-    assert gpuperf(first.launch(grid=8, block=256, args=(a, b, 1024)), name="first").time_ns > 0
-    second = cuda_kernel("work.cu", "work", options=["-DSTEPS=STEPS"])
-    gpuperf(second.launch(grid=8, block=256, args=(a, b, 1024)), name="second")
-"""
-
-
-def test_a_launch_behind_a_time_is_compared_too(gpu_project: Suite) -> None:
-    """The other side ends a test where it reads a time, and runs it again for what is missing."""
-    gpu_project.write("test_rounds.py", BEHIND_A_TIME.replace("=STEPS", "=300"))
-    commit(gpu_project.path)
-    gpu_project.write("test_rounds.py", BEHIND_A_TIME.replace("=STEPS", "=400"))
-    result = gpu_project.run("--gpuperf", "--gpuperf-against=HEAD", "test_rounds.py", subprocess=True)
-    assert result.ret == 1, result.stdout.str()
-    result.stdout.fnmatch_lines(["second  SLOWER*"])
-    result.stdout.no_fnmatch_line("*NEW*")

@@ -14,17 +14,12 @@ KERNELS = {
     'cuda_kernel("wrok.cu", "work")': "no such file; there are: work.cu, broken.cu. Paths are relative to",
     'cuda_kernel("binary.cu", "x")': "cannot be read: 'utf-8' codec",
     'cuda_kernel("a\\0.cu", "k")': "cannot be read: embedded null byte",
-    'cuda_kernel.from_cubin("a\\0.cubin", "k")': "cannot be read: embedded null byte",
     'cuda_kernel("other.cu", "othr")': "other",
     'cuda_kernel("other.cu", "other", options=["--no-such-option"])': "--no-such-option",
     'cuda_kernel("other.cu", "other", options="-DX")': "it takes a list: options=['-DX']",
     'cuda_kernel("other.cu", "other", headers="include")': "headers='include' is not valid: it takes a list",
-    'cuda_kernel("other.cu", "other", headers=__import__("pathlib").Path("include"))': "headers=['include']",
     'cuda_kernel("other.cu", None)': "BadArgument: cuda_kernel: name=None is not valid: it takes a string",
-    'cuda_kernel("other.cu", b"other")': "cuda_kernel: name=b'other' is not valid: it takes a string",
     'cuda_kernel(7, "other")': "cuda_kernel: path_or_source=7 is not valid: it takes a string or a path",
-    'cuda_kernel("other.cu", "other", options=None)': "options=None is not valid: it takes a list",
-    'cuda_kernel("other.cu", "other", options={"-DX": 1})': "options={'-DX': 1} is not valid: it takes a list",
     'cuda_kernel("other.cu", "other", options={"-DX"})': "options={'-DX'} is not valid: it takes a list",
     'cuda_kernel("other.cu", "other", headers=[3])': "headers[0]=3 is not valid: it takes a string or a path",
     'cuda_kernel("other.cu", "other", name_expression=3)': "name_expression=3 is not valid: it takes a string",
@@ -39,20 +34,6 @@ def test_kernel_that_cannot_be_had_says_why(suite):
     suite.write("broken.cu", 'extern "C" __global__ void broken(float* a)\n{\n    a[0] = undefined_name;\n}\n')
     (suite.path / "binary.cu").write_bytes(b"\xff\xfe\x00")
     assert_refused(suite, KERNELS)
-
-
-BODIES = (
-    "def later():\n    yield", "async def later(): ...", "async def later():\n    yield",
-    "class Later:\n    def __call__(self):\n        yield\nlater = Later()",
-)  # fmt: skip
-CALLS = {"later": "the workload", "print, check=later": "check=", "print, reset=later": "reset="}
-
-
-def test_function_whose_body_a_call_does_not_run_is_refused(suite):
-    assert_refused(suite, {
-        f"{body}\ngpuperf({call})": f"gpuperf: {what} is called, and nothing in it would run: it has a yield, or"
-        for body in BODIES for call, what in CALLS.items()
-    })  # fmt: skip
 
 
 LAUNCHES = {
@@ -77,16 +58,13 @@ def test_launch_that_does_not_fit_says_which_part(suite):
 ARGUMENTS = {
     "bytes='many'": "bytes='many' is not valid: it takes a whole number above 0",
     "bytes=-5": "bytes=-5 is not valid",
-    "bytes=True": "bytes=True is not valid",
     "bytes=np.bool_(True)": "is not valid: it takes a whole number above 0",
     "flops=float('nan')": "flops=nan is not valid",
     "flops=0": "flops=0 is not valid",
-    "flops='2e9'": "flops='2e9' is not valid: it takes a whole number above 0",
     "flops=1e300": "gpuperf: flops=1e+300 is not valid: it takes a whole number above 0 and below 2**63",
     "bytes=4096.5": "gpuperf: bytes=4096.5 is not valid: it takes a whole number above 0",
     "bytes=10**400": "is not valid: it takes a whole number above 0 and below 2**63",
     "name=5": "name=5 is not valid: it takes text of one line, printable",
-    "name=''": "name='' is not valid",
     r"name='two\nlines'": r"name='two\nlines' is not valid",
     r"name='\ud800'": r"name='\ud800' is not valid",
     "check=True": "check=True is not valid: it takes a function, which gpuperf calls: check=lambda: ...",
@@ -99,7 +77,6 @@ ARGUMENTS = {
     "cache='hot'": "cache='hot' is not valid: it takes 'cold' or 'warm'",
     "measure={'memory': np.array([0.1, 0.2])}": "measure={'memory': array([0.1, 0.2])} is not valid: it takes",
     "measure='memory'": "measure='memory' is not valid: it takes names",
-    "measure={'host': 2.0}": "measure={'host': 2.0} is not valid: it takes names",
     "accuracy=3": "accuracy=3 is not valid",
     "measure=('momory',)": "measure=('momory',) is not valid: it takes names, of 'memory'",
     "metrics=5": "metrics=5 is not valid: it takes names of metrics, such as",

@@ -153,21 +153,14 @@ def test_ends_that_cannot_be_are_told(searched, trials: list[Trial], said: str) 
 
 def test_ends_that_git_does_not_order_are_told(history: History, capsys: pytest.CaptureFixture[str]) -> None:
     history.add()
-    for good, said in (("HEAD", "is no ancestor of the bad end"), ("nowhere", "git knows no revision")):
-        status, _, err = bisected(capsys, "--good", good, "test_hog.py")
-        assert (status, said in err) == (1, True)
-
-
-def test_good_end_on_another_branch_is_told_its_merge_base(
-    history: History, capsys: pytest.CaptureFixture[str]
-) -> None:
-    history.add()
     git(history.folder, "checkout", "-q", "-b", "side")
     history.add(options="['-DA']")
     git(history.folder, "checkout", "-q", "main")
     history.add(options=SPILLING)
-    status, _, err = bisected(capsys, "--good", "side", "test_hog.py")
-    assert (status, "is no ancestor of" in err) == (1, True)
+    for good, said in (("side", "is no ancestor of the bad end"), ("nowhere", "git knows no revision")):
+        status, _, err = bisected(capsys, "--good", good, "test_hog.py")
+        assert (status, said in err) == (1, True)
+    assert "git merge-base" in bisected(capsys, "--good", "side", "test_hog.py")[2]
 
 
 def test_place_outside_of_the_repository_is_refused(
@@ -183,15 +176,6 @@ def test_place_outside_of_the_repository_is_refused(
 
 
 # --- trials --------------------------------------------------------------------------------------
-
-
-def test_good_end_whose_test_fails_by_itself_is_told(history: History, capsys: pytest.CaptureFixture[str]) -> None:
-    history.add(test=f"{TEST}    assert not 'of its own'\n")
-    history.add(options=SPILLING)
-    status, _, err = bisected(capsys, "--good", history.commits[0], "test_hog.py")
-    assert status == 1
-    assert f"the good end {history.commits[0]} is not good: " in err
-    assert "of its own" in err
 
 
 def test_flag_that_pytest_refuses_is_named(history: History, capsys: pytest.CaptureFixture[str]) -> None:

@@ -232,16 +232,6 @@ def test_plain_run_measures_nothing_and_reads_nothing(measured):
     measured.run().assert_outcomes(passed=4)
 
 
-def test_renamed_test_takes_its_figures_along(measured, monkeypatch, capsys):
-    before = on_record(measured, "test_host")
-    measured.edit("test_suite.py", "def test_host(", "def test_of_the_host(")
-    commands(
-        measured, monkeypatch, capsys, "baselines", "mv", "test_suite.py::test_host", "test_suite.py::test_of_the_host"
-    )
-    assert on_record(measured, "test_of_the_host") == before
-    assert verdicts(measured, "-k", "of_the_host")["test_of_the_host.host"] not in ("NEW", "NOT-MEASURED")
-
-
 def test_diff_tells_of_figures_beside_the_time(measured, monkeypatch, capsys):
     commit(measured.path)
     path = measured.path / RECORDED
@@ -256,16 +246,3 @@ def test_against_a_revision_its_process_takes_the_figures(measured):
     edit(measured, zeros=101_000, spin="900")
     found = verdicts(measured, "--gpuperf-against=HEAD", "-k", "memory or host or accuracy", subprocess=True)
     assert found == {"test_memory.memory": "WORSE", "test_host.host": "WORSE", "test_accuracy.accuracy": "SAME"}
-
-
-def test_new_figure_of_a_workload_on_record_makes_it_no_renamed_one(measured):
-    text = (measured.path / "test_suite.py").read_text()
-    begin, end = text.index("def test_host("), text.index("def test_accuracy(")
-    measured.write("test_suite.py", text[:begin] + text[end:])
-    measured.edit("test_suite.py", 'measure=["memory"]', 'measure=["memory", "host"]')
-    measured.run("--gpuperf", "--gpuperf-report=found.json")
-    found = json.loads((measured.path / "found.json").read_text())
-    (work,) = (work for one in found["tests"] if one["test"] == "test_arrays" for work in one["workloads"])
-    (reason,) = (one["reason"] for one in work["judgements"] if one["verdict"] == "NEW")
-    assert reason.startswith("no recorded host time: ")
-    assert "was" not in work

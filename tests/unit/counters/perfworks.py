@@ -7,6 +7,7 @@ The library, ``libnvperf_host.so``, lies in the wheel ``ncu-report``; its interf
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 from collections.abc import Sequence
 from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint8, c_uint16, c_void_p
 from pathlib import Path
@@ -40,9 +41,9 @@ class PerfWorks:
     """One chip's metrics."""
 
     def __init__(self, chip: str) -> None:
-        import ncu_report
-
-        self._library = ctypes.CDLL(str(Path(ncu_report.__file__).parent / "libnvperf_host.so"))
+        spec = importlib.util.find_spec("ncu_report")
+        assert spec is not None, "pip install ncu-report"  # not imported: at the end of Python the module crashes
+        self._library = ctypes.CDLL(str(Path(str(spec.origin)).parent / "libnvperf_host.so"))
         self._chip = chip.encode()
         self._call("NVPW_InitializeHost")
         (size,) = self._call(

@@ -52,48 +52,17 @@ class NoCounters:
 
 
 @pytest.fixture
-def suite(monkeypatch: pytest.MonkeyPatch) -> None:
+def counters(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(SUITE)  # type: ignore[no-untyped-call]
-
-
-@pytest.fixture
-def counters(suite: None) -> ModuleType:
     return importlib.import_module("counters")
 
 
-@pytest.fixture
-def rules(suite: None) -> ModuleType:
-    return importlib.import_module("rules_of_thumb")
-
-
-@pytest.fixture
-def outcomes() -> list[dict[str, Any]]:
-    return []
-
-
-@pytest.fixture
-def checker_on(suite: None, outcomes: list[dict[str, Any]]) -> Callable[[str], Any]:
-    claims = importlib.import_module("claims")
-
-    def make(gpu: str) -> Any:
-        return claims.ClaimChecker(lambda _, value: outcomes.append(json.loads(value)), measured_on=lambda: gpu)
-
-    return make
-
-
-@pytest.fixture
-def claim(checker_on: Callable[[str], Any]) -> Any:
-    return checker_on("nvidia-h200")
-
-
-def test_a_counter_is_filed_and_binds_on_all_gpus(
-    checker_on: Callable[[str], Any], outcomes: list[dict[str, Any]]
-) -> None:
-    checker_on("nvidia-h200")("TR-09", lambda: 32)
-    assert outcomes == [{"id": "TR-09", "verdict": "reproduced", "measured": 32}]
-    with pytest.raises(AssertionError, match="TR-09 has changed: measured 31, found before exactly 32"):
-        checker_on("nvidia-l4")("TR-09", lambda: 31)
-    assert outcomes[1]["verdict"] == "contradicted"
+def claimed(claim_id: str, figure: Callable[[], float]) -> list[dict[str, Any]]:
+    """Outcomes of a claim with this figure on an H200."""
+    outcomes: list[dict[str, Any]] = []
+    checker = importlib.import_module("claims").ClaimChecker
+    checker(lambda _, value: outcomes.append(json.loads(value)), measured_on=lambda: "nvidia-h200")(claim_id, figure)
+    return outcomes
 
 
 @pytest.mark.parametrize(
@@ -105,17 +74,17 @@ def test_a_counter_is_filed_and_binds_on_all_gpus(
     ],
 )  # fmt: skip
 def test_a_missing_counter_is_filed_with_the_flag_that_collects_it(
-    claim: Any, counters: ModuleType, outcomes: list[dict[str, Any]], run: Any, missing: str
+    counters: ModuleType, run: Any, missing: str
 ) -> None:
-    claim("TR-06", lambda: counters.sectors_per_request(run, "ld"))
-    assert outcomes == [{"id": "TR-06", "verdict": "not measured", "measured": None, "missing": missing}]
+    outcome = {"id": "TR-06", "verdict": "not measured", "measured": None, "missing": missing}
+    assert claimed("TR-06", lambda: counters.sectors_per_request(run, "ld")) == [outcome]
 
 
-def test_a_mistake_in_a_figure_is_no_missing_counter(claim: Any, counters: ModuleType) -> None:
+def test_a_mistake_in_a_figure_is_no_missing_counter(counters: ModuleType) -> None:
     with pytest.raises(KeyError, match="no such workload"):
-        claim("TR-06", lambda: {}["no such workload"])
+        claimed("TR-06", lambda: {}["no such workload"])
     with pytest.raises(ValueError, match=r"stalled_long_scorebord_per_issue_active\.ratio is none of the metrics"):
-        claim("S4-06", lambda: counters.stall(Run(AnyCounter()), "long_scorebord"))
+        claimed("S4-06", lambda: counters.stall(Run(AnyCounter()), "long_scorebord"))
 
 
 # --- the figures ---------------------------------------------------------------------------------
@@ -174,7 +143,8 @@ def test_figures_are_what_they_are_called(counters: ModuleType) -> None:
     assert (counters.longest_stall(run, "wait"), counters.stall_share(run, "wait")) == (3, 0.25)
 
 
-def test_rules_of_thumb(rules: ModuleType) -> None:
+def test_rules_of_thumb(counters: ModuleType) -> None:
+    rules = importlib.import_module("rules_of_thumb")
     for good, poor, limits, margin in (
         (95, 40, (80, 50), 10), (75, 40, (80, 50), -5), (95, 60, (80, 50), -10), (0.05, 0.5, (0.1, 0.2), 0.05),
     ):  # fmt: skip

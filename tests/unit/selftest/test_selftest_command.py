@@ -9,13 +9,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from simulated_machine import FIXED_NS, NS_PER_COUNT, SimulatedMachine
 
 from pytest_gpuperf.cli import command_line
+from pytest_gpuperf.compile.machine_code.cubin import read_cubin, text_of
 from pytest_gpuperf.device.device_errors import NoDevice, TimerUnavailable
+from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.selftest import run
-from pytest_gpuperf.selftest.run import KERNELS, LIMITS, Trials
+from pytest_gpuperf.selftest.run import COPY, KERNELS, LIMITS, LOOP, Family, Trials
 from pytest_gpuperf.selftest.selftest_report import Control, KernelReport, SelftestReport, TimerReport, as_text
 
 Use = Callable[[SimulatedMachine], None]
@@ -123,6 +126,30 @@ def test_slower_versions_are_as_slow_as_they_are_said_to_be(kernel: str) -> None
         counts = int(binary.symbol.rpartition("_")[2])
         assert ratio == pytest.approx(1 + cost * (counts - count) / (FIXED_NS + cost * count), abs=0.0005)
         assert percent <= 100 * (ratio - 1) <= 1.1 * percent + 100 * cost / made.duration_ns
+
+
+# --- kernels of known work: the count is in the machine code, and nothing but the count differs ------
+
+
+def words(binary: KernelBinary) -> np.ndarray:
+    return np.frombuffer(text_of(read_cubin(binary.cubin).elf, binary.symbol).data, "<u4").astype(np.int64)
+
+
+@pytest.mark.parametrize(("family", "arch"), [(LOOP, "sm_80"), (COPY, "sm_120")], ids=["loop", "copy"])
+def test_slower_version_differs_in_its_count_alone(arch: str, family: Family) -> None:
+    baseline = words(family.compiled(4096, arch))
+    for added in (1, 1 << 20):
+        slower = words(family.compiled(4096 + added, arch, moved=True))
+        assert set(slower[slower != baseline] - baseline[slower != baseline]) == {added}
+
+
+@pytest.mark.parametrize("kernel", ["loop", "copy"])
+def test_kernel_is_the_same_code_behind_another_function(kernel: str) -> None:
+    family, count = KERNELS[kernel]
+    alone, moved = (family.compiled(count, "sm_90", moved=moved) for moved in (False, True))
+    assert (words(alone) == words(moved)).all()
+    assert alone.profile.code_hash == moved.profile.code_hash
+    assert alone.cubin != moved.cubin
 
 
 # --- the report ----------------------------------------------------------------------------------

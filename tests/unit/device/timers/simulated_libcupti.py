@@ -7,8 +7,7 @@ data types with the same ones.
 from __future__ import annotations
 
 import ctypes
-import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -45,8 +44,6 @@ class SimulatedLibrary:
     def __init__(self, binding: Any, records_per_buffer: int = 1000) -> None:
         self.binding = binding
         self.records_per_buffer = records_per_buffer
-        self.on_thread = False
-        """Whether buffers are requested and completed on a thread of the library's own."""
         self.deaf = False
         """Registers callbacks and never calls them: another copy of the library than the binding's."""
         self.register_status = SUCCESS
@@ -74,12 +71,12 @@ class SimulatedLibrary:
         """Complete a buffer that was got before, or that another user of CUPTI has lent."""
         if address is not None:
             ctypes.memmove(address, content, len(content))
-        self._call(lambda: self._completed(None, 0, address, 1 << 20, len(content)))
+        self._completed(None, 0, address, 1 << 20, len(content))
 
     def request(self) -> int | None:
         """Have a buffer lent."""
         buffer, size, most = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t(99)
-        self._call(lambda: self._requested(ctypes.byref(buffer), ctypes.byref(size), ctypes.byref(most)))
+        self._requested(ctypes.byref(buffer), ctypes.byref(size), ctypes.byref(most))
         assert (size.value, most.value) == (1 << 20, 0)
         return buffer.value
 
@@ -88,21 +85,10 @@ class SimulatedLibrary:
         written = np.zeros(1, layout)
         for field in layout.names or ():
             value = getattr(record, field, 0)
-            written[field] = self.name_address(value) if field == "name" else value
+            if field == "name":
+                value = ctypes.addressof(self._names.setdefault(value, ctypes.create_string_buffer(value.encode())))
+            written[field] = value
         return written.tobytes()
-
-    def name_address(self, name: str | None) -> int:
-        if name is None:
-            return 0
-        return ctypes.addressof(self._names.setdefault(name, ctypes.create_string_buffer(name.encode())))
-
-    def _call(self, work: Callable[[], None]) -> None:
-        if not self.on_thread:
-            work()
-            return
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
 
     def _register(self, requested: int, completed: int) -> int:
         if self.register_status:
