@@ -11,8 +11,12 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from pytest_gpuperf.arguments import BadArgument
+from pytest_gpuperf.compile.machine_code.cubin import module_variables
 from pytest_gpuperf.compile.machine_code.occupancy import occupancy
+from pytest_gpuperf.compile.machine_code.symbols import readable
 from pytest_gpuperf.device.arguments import Argument, Source, array_facts, prepare
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import COOPERATIVE, PLAIN, Configuration, Dim3, LaunchAttributes, LoadedKernel
@@ -49,7 +53,24 @@ class Kernel(MachineCode):
         it stays.  The content is part of the workload's identity.
         Raises ``LaunchError`` if there is no such variable or its size is another.
         """
-        self.variables.set(self.binary, name, value, self.__dict__.get("loaded"))
+        sizes = module_variables(self.binary.cubin)
+        found = [symbol for symbol in sizes if name in (symbol, readable(symbol))]
+        if len(found) != 1:
+            there = ", ".join(f"{readable(symbol)} ({size} bytes)" for symbol, size in sorted(sizes.items()))
+            raise LaunchError(
+                f"{self.name}: set_constant({name!r}): its machine code has no __constant__ or __device__ variable "
+                f"of that name; it has {there or 'none'}. The compiler may leave out one that no kernel uses"
+            )
+        symbol = found[0]
+        if not isinstance(value, np.ndarray | np.generic) or value.nbytes != sizes[symbol]:
+            library, size = type(value).__module__.partition(".")[0], getattr(value, "nbytes", "no")
+            raise LaunchError(
+                f"{self.name}: set_constant({name!r}) was given {library}.{type(value).__name__} of {size} bytes: "
+                f"it takes a NumPy array or scalar of {sizes[symbol]} bytes"
+            )
+        self.variables[symbol] = np.ascontiguousarray(value).tobytes()
+        if "loaded" in self.__dict__:
+            self.loaded.write(symbol, self.variables[symbol])
 
     def launch(
         self, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any] = (), shared_bytes: int = 0, *,
@@ -128,7 +149,7 @@ class Launch:
         """Identity of the execution: machine code, launch, and arguments without the arrays' contents."""
         binary, launch = self.binary, f"grid={self.grid} block={self.block} shared={self.dynamic_shared_bytes}"
         return Identity(
-            code=binary.profile.code_hash, launch=f"{launch}{self.attributes.entry}{self.kernel.variables.entries}",
+            code=binary.profile.code_hash, launch=f"{launch}{self.attributes.entry}{self.kernel.variable_entries}",
             arguments=self._entries, source=binary.source_hash, toolchain=binary.toolchain, config=binary.config,
         )  # fmt: skip
 

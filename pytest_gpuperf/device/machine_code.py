@@ -6,9 +6,6 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
-
-import numpy as np
 
 from pytest_gpuperf.compile.machine_code.cubin import module_variables
 from pytest_gpuperf.compile.machine_code.symbols import readable
@@ -34,8 +31,8 @@ class MachineCode:
         """Architecture that runs here; None without a GPU."""
         self.targets = tuple(binaries if targets is None else targets)
         """Architectures whose static evidence counts."""
-        self.variables = ModuleVariables()
-        """What ``set_constant`` was given."""
+        self.variables: dict[str, bytes] = {}
+        """What ``set_constant`` was given for ``__constant__`` and ``__device__`` variables, by symbol."""
 
     @property
     def arch(self) -> str:
@@ -71,59 +68,28 @@ class MachineCode:
     def loaded(self) -> LoadedKernel:
         """The kernel in a module on the device, its variables filled.  Raises ``LoadError``."""
         loaded = self.device.load(self.binary)
-        self.variables.fill(loaded, self.binary)
+        self.fill(loaded, self.binary)
         return loaded
 
-
-class ModuleVariables:
-    """Contents of a kernel's ``__constant__`` and ``__device__`` variables by symbol, for each machine code loaded."""
-
-    def __init__(self) -> None:
-        self._contents: dict[str, bytes] = {}
-
-    def set(self, binary: KernelBinary, name: str, value: Any, loaded: LoadedKernel | None) -> None:
-        """Take the content of one variable, and write it if the kernel is loaded.
-
-        Raises ``LaunchError`` for a wrong name, type or size.
-        """
-        sizes = module_variables(binary.cubin)
-        found = [symbol for symbol in sizes if name in (symbol, readable(symbol))]
-        if len(found) != 1:
-            there = ", ".join(f"{readable(symbol)} ({size} bytes)" for symbol, size in sorted(sizes.items()))
-            raise LaunchError(
-                f"{binary.name}: set_constant({name!r}): its machine code has no __constant__ or __device__ variable "
-                f"of that name; it has {there or 'none'}. The compiler may leave out one that no kernel uses"
-            )
-        symbol = found[0]
-        if not isinstance(value, np.ndarray | np.generic) or value.nbytes != sizes[symbol]:
-            library, size = type(value).__module__.partition(".")[0], getattr(value, "nbytes", "no")
-            raise LaunchError(
-                f"{binary.name}: set_constant({name!r}) was given {library}.{type(value).__name__} of {size} bytes: "
-                f"it takes a NumPy array or scalar of {sizes[symbol]} bytes"
-            )
-        self._contents[symbol] = np.ascontiguousarray(value).tobytes()
-        if loaded is not None:
-            loaded.write(symbol, self._contents[symbol])
-
     def fill(self, loaded: LoadedKernel, binary: KernelBinary) -> None:
-        """Write all of them into the module of ``loaded``; one that the ``binary`` does not have is not used by it."""
-        sizes = module_variables(binary.cubin) if self._contents else {}
-        for symbol, content in self._contents.items():
+        """Write all variables into the module of ``loaded``; one that its ``binary`` lacks is not used by it."""
+        sizes = module_variables(binary.cubin) if self.variables else {}
+        for symbol, content in self.variables.items():
             if symbol in sizes:
                 loaded.write(symbol, content)
 
     @property
-    def entries(self) -> str:
+    def variable_entries(self) -> str:
         """`` constant weights=0123456789abcdef`` for each, by symbol: the part of the identity that they are."""
-        digests = {symbol: hashlib.sha256(content).hexdigest() for symbol, content in sorted(self._contents.items())}
+        digests = {symbol: hashlib.sha256(content).hexdigest() for symbol, content in sorted(self.variables.items())}
         return "".join(f" constant {symbol}={digest[:_SHOWN_DIGITS]}" for symbol, digest in digests.items())
 
-    def check_other(self, binary: KernelBinary, recorded_launch: str) -> None:
+    def check_variables(self, binary: KernelBinary, recorded_launch: str) -> None:
         """Raise ``LaunchError`` unless another machine code, launched as its identity says, can be filled as it was."""
-        names = {*_ENTRY.findall(recorded_launch), *self._contents}
+        names = {*_ENTRY.findall(recorded_launch), *self.variables}
         sizes = module_variables(binary.cubin) if names else {}
         for symbol in sorted(names & sizes.keys()):
-            given = len(self._contents.get(symbol, b""))
+            given = len(self.variables.get(symbol, b""))
             if given != sizes[symbol]:
                 raise LaunchError(
                     f"its variable {readable(symbol)} of {sizes[symbol]} bytes was set when it was recorded, and "

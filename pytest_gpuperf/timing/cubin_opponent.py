@@ -84,7 +84,7 @@ class CubinOpponent:
         coin.shuffle(sides)
         loaded = {side: self._device.load(binary) for side, binary in sides}
         for side, binary in sides:
-            self._launch.kernel.variables.fill(loaded[side], binary)
+            self._launch.kernel.fill(loaded[side], binary)
         self._loaded = loaded
 
     def _form_arguments(self) -> None:

@@ -196,7 +196,7 @@ def baseline_launch(worker: Run, key: Key, record: TimeRecord, launch: Launch) -
     was, now = ([(one.offset, one.size) for one in code.parameters] for code in (binary, launch.binary))
     arguments = configuration = None
     try:
-        launch.kernel.variables.check_other(binary, old.launch)
+        launch.kernel.check_variables(binary, old.launch)
         if was != now or other_arguments(old, launch.identity()):
             arguments = recorded_arguments(old.arguments, launch.identity().arguments)
             launch.values_for(binary, arguments)  # raises for what does not fit the kernel's parameters

@@ -48,7 +48,7 @@ def test_variables_are_filled_before_and_after_the_first_launch(cuda_device: Cud
     launch()
     gpu.assert_equal(to, weights * 2 + 10)
     other = cuda_device.load(kernel.binary)
-    kernel.variables.fill(other, kernel.binary)
+    kernel.fill(other, kernel.binary)
     launch.run_with(other)
     gpu.assert_equal(to, weights * 2 + 10)
 

@@ -183,9 +183,9 @@ def test_what_is_refused(kernel: Kernel, name: str, value: Any, told: str) -> No
 def test_another_machine_code_that_cannot_be_filled_alike_is_told(kernel: Kernel) -> None:
     kernel.set_constant("weights", WEIGHTS)
     recorded = kernel.launch(1, 9, (None,)).identity().launch
-    kernel.variables.check_other(compiled(), recorded)
+    kernel.check_variables(compiled(), recorded)
     other = Kernel({"sm_90": compiled()}, device=NotingDevice(), native="sm_90")
-    other.variables.check_other(compiled(), "grid=(1, 1, 1) block=(9, 1, 1) shared=0")
+    other.check_variables(compiled(), "grid=(1, 1, 1) block=(9, 1, 1) shared=0")
     for one, length, words in ((kernel, 16, "64 bytes was set .*, and 36 bytes"), (other, 9, "36 .*, and no bytes")):
         with pytest.raises(LaunchError, match=rf"its variable weights of {words} are set now"):
-            one.variables.check_other(compiled(length), recorded)
+            one.check_variables(compiled(length), recorded)
