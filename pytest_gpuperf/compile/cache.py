@@ -8,6 +8,7 @@ folder that cannot be used costs speed and one warning.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import stat
 import warnings
@@ -53,24 +54,20 @@ class CompileCache:
     def __init__(self, folder: Path | None = None, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
         self.folder = default_folder() if folder is None else folder
         self.max_bytes = max_bytes
-        self._usable: bool | None = None
-        """None before the first use."""
         self._trimmed = False
 
     def get(self, key: str) -> bytes | None:
         """The entry, or None if there is none."""
         path = self._path(key)
-        if not self._is_usable():
-            return None
-        try:
-            os.utime(path)
-            return path.read_bytes()
-        except OSError:
-            return None
+        with contextlib.suppress(OSError):
+            if self._usable:
+                os.utime(path)
+                return path.read_bytes()
+        return None
 
     def put(self, key: str, payload: bytes) -> None:
         """Keep an entry; does nothing but warn, once, if the folder cannot be used."""
-        if not self._is_usable():
+        if not self._usable:
             return
         path = self._path(key)
         try:
@@ -85,14 +82,14 @@ class CompileCache:
     def _path(self, key: str) -> Path:
         return self.folder / key[:2] / f"{key}.entry"
 
-    def _is_usable(self) -> bool:
-        if self._usable is None:
-            try:
-                make_private(self.folder)
-                self._usable = True
-            except OSError as problem:
-                self._give_up(problem)
-        return bool(self._usable)
+    @functools.cached_property
+    def _usable(self) -> bool:
+        try:
+            make_private(self.folder)
+        except OSError as problem:
+            self._give_up(problem)
+            return False
+        return True
 
     def _trim(self) -> None:
         """Remove what was used longest ago: once in a run, with the first entry that it writes."""

@@ -149,7 +149,7 @@ def text(block: Block, suite: Suite) -> None:
             assert f"-> {BY_KEY[cause].remedy} " in said
         assert MESSAGE.match(block.text)[1] in Verdict.__members__  # type: ignore[index]
     elif block.page in RUN_STEP_BY_STEP:
-        assert f'"{block.text[:10]}' in STEPS
+        assert f', "{block.text[:10]}' in STEPS
     else:
         shown = [words for page, words in SHOWN if page == block.page and block.text.startswith(words)]
         assert shown, f"{block.place}: no rule covers this text; label it as a language, or list it in SHOWN"

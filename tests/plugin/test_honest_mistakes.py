@@ -123,6 +123,22 @@ MISTAKES = {
 }
 
 
+MEASURING = "    gpuperf(kernel.launch(grid=2"
+ONCE = "def work(a, b, n, runs=[]):\n    b[:] = 0 if runs else a\n    runs.append(n)"
+WITH_A_GPU = {
+    "return before the measurement": (edit(MEASURING, f"    return\n{MEASURING}"), "*NOT-MEASURED *simulated-gpu*"),
+    "skip before the measurement": (
+        edit(MEASURING, f"    pytest.skip('flaky')\n{MEASURING}"),
+        "*NOT-MEASURED *simulated-gpu*",
+    ),
+    "wrong result": (lambda suite: suite.edit("conftest.py", "b[:] = a", "b[:] = a + 1"), "*= 3 failed in *"),
+    "wrong after the timing": (
+        lambda suite: suite.edit("conftest.py", "def work(a, b, n):\n    b[:] = a", ONCE),
+        "*work was right on its first run and wrong after * more, so none of its times *",
+    ),
+}
+
+
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistake_is_red_under_ci(under_ci: Suite, mistake: str) -> None:
     change, line = MISTAKES[mistake]
@@ -135,13 +151,13 @@ def test_mistake_is_red_under_ci(under_ci: Suite, mistake: str) -> None:
         result.stdout.fnmatch_lines([line])
 
 
-@pytest.mark.parametrize("statement", ["return", "pytest.skip('flaky')"])
-def test_stop_before_the_measurement_is_red_where_there_is_a_gpu(under_ci: Suite, statement: str) -> None:
-    line = "    gpuperf(kernel.launch(grid=2"
-    under_ci.edit("test_suite.py", line, f"    {statement}\n{line}")
+@pytest.mark.parametrize("mistake", WITH_A_GPU)
+def test_mistake_is_red_where_there_is_a_gpu(under_ci: Suite, mistake: str) -> None:
+    change, line = WITH_A_GPU[mistake]
+    change(under_ci)
     result = under_ci.run("--gpuperf")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["*NOT-MEASURED *simulated-gpu*"])
+    result.stdout.fnmatch_lines([line])
 
 
 def test_mistakes_are_remarks_on_a_desk(recorded: Suite) -> None:
@@ -166,21 +182,6 @@ def test_nothing_measured_is_red(under_ci: Suite) -> None:
         result = under_ci.run("--gpuperf", "-k", selection)
         assert result.ret == NOTHING_MEASURED
         result.stdout.fnmatch_lines(["ERROR: nothing was measured: *"])
-
-
-def test_wrong_result_is_red(under_ci: Suite) -> None:
-    under_ci.edit("conftest.py", "b[:] = a", "b[:] = a + 1")
-    result = under_ci.run("--gpuperf")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.assert_outcomes(failed=3)
-
-
-def test_result_that_turns_wrong_after_the_timing_is_red(under_ci: Suite) -> None:
-    once = "    b[:] = 0 if runs else a\n    runs.append(n)"
-    under_ci.edit("conftest.py", "def work(a, b, n):\n    b[:] = a", f"def work(a, b, n, runs=[]):\n{once}")
-    result = under_ci.run("--gpuperf", "-k", "1024")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["*work was right on its first run and wrong after * more, so none of its times *"])
 
 
 def test_one_code_on_both_sides_is_red(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ SIZE = LIMIT * 6 // 10 // 2 // 4
 """Elements of each of the two arrays."""
 DEVICE = f"""
 def pytest_gpuperf_device(config, worker):
-    from simulated_memory import LimitedGpu
+    from simulated_gpu import LimitedGpu
     return LimitedGpu(config.rootpath / "memory", {LIMIT}, implementations={{"work": work}}, sample_sd=0.001)
 """
 TEST = f"""

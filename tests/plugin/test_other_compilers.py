@@ -303,19 +303,11 @@ def test_cute_and_cutile_are_gated_for_their_targets(suite: Suite) -> None:
     assert "cuTile cannot compile the kernel for sm_75: unsupported GPU sm_75" in result.stdout.str()
 
 
-CUBIN_TEST = f"""{ARRIVE}
-from cupy_samples import module
-
-
-def test_scale(cuda_kernel):
-    cuda_kernel.from_cupy(module("cubin"), "scale")
-"""
-
-
 def test_cubin_of_cupy_s_lies_where_cupy_was_told_and_not_beside_the_test(suite: Suite) -> None:
-    cubin = cubin_of('extern "C" __global__ void scale(float* x) { x[threadIdx.x] *= 2; }', "scale")
     (suite.path / "kernels").mkdir()
+    cubin = cubin_of('extern "C" __global__ void scale(float* x) { x[threadIdx.x] *= 2; }', "scale")
     (suite.path / "kernels" / "scale.cubin").write_bytes(cubin)
     (suite.path / "tests").mkdir()
-    (suite.path / "tests" / "test_scale.py").write_text(CUBIN_TEST)
+    test = "from cupy_samples import module\n\ndef test_scale(cuda_kernel):\n"
+    suite.write("tests/test_scale.py", f'{ARRIVE}{test}    cuda_kernel.from_cupy(module("cubin"), "scale")\n')
     suite.run("--gpuperf", "tests/test_scale.py").assert_outcomes(passed=1)

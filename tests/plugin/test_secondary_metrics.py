@@ -16,7 +16,7 @@ from pytest_gpuperf.cli.command_line import main
 CONFTEST = (
     SIMULATED.replace("from simulated_gpu import SimulatedGpu,", "from simulated_gpu import").replace(
         'return SimulatedGpu(implementations={"work": work, "other": work})',
-        "from pathlib import Path\n    from simulated_memory import LimitedGpu\n"
+        "from pathlib import Path\n    from simulated_gpu import LimitedGpu\n"
         '    return LimitedGpu(Path(__file__).parent / "memory", 1 << 30, implementations={"work": work}, '
         "process_sd=0.0, sample_sd=0.0001)",
     )

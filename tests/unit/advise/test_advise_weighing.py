@@ -1,42 +1,19 @@
-"""Which cause is named first, what it would gain, of what work its figures are, and when nothing is named."""
+"""Which cause is named first, what it would gain, of what work its figures are, and which causes the manual has."""
 
 from __future__ import annotations
+
+import re
+from pathlib import Path
 
 import msgspec
 import pytest
 from advise_samples import dry, load, record, side
-from hypothesis import given
-from hypothesis import strategies as st
 
+from pytest_gpuperf.advise import causes
 from pytest_gpuperf.advise.advisor import advise, proven_causes
 from pytest_gpuperf.advise.comparison import Side, change
 from pytest_gpuperf.advise.usage_from_code import scale_of
-from pytest_gpuperf.advise.usage_from_counters import STALL
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
-
-EXACT = {
-    "smsp__inst_executed.sum": 2e7, "smsp__thread_inst_executed.sum": 6.4e8,
-    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": 2e6, "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": 1e6,
-    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": 8e6,
-    "smsp__sass_data_bytes_mem_global_op_ld.sum": 2.56e8, "smsp__sass_data_bytes_mem_global_op_st.sum": 1.28e8,
-    "smsp__sass_inst_executed_op_global_ld.sum": 2e6, "smsp__sass_inst_executed_op_global_st.sum": 1e6,
-    "smsp__sass_inst_executed_op_shared_ld.sum": 1e6, "smsp__sass_inst_executed_op_shared_st.sum": 1e6,
-    "memory_l1_wavefronts_shared": 2e6, "memory_l1_wavefronts_shared_ideal": 2e6,
-}  # fmt: skip
-NEAR = {
-    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": 4e6, "lts__t_sectors.sum": 1.2e7,
-    "dram__bytes_read.sum": 2.56e8, "dram__bytes_write.sum": 1.28e8,
-}  # fmt: skip
-NOISY = {
-    "sm__cycles_elapsed.max": 2e5, "smsp__warps_active.avg.per_cycle_active": 14.0,
-    "smsp__issue_active.avg.per_cycle_active": 0.2, "dram__throughput.avg.pct_of_peak_sustained_elapsed": 85.0,
-    "lts__throughput.avg.pct_of_peak_sustained_elapsed": 45.0,
-    "l1tex__throughput.avg.pct_of_peak_sustained_active": 30.0,
-    "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active": 12.0,
-    "sm__inst_executed_pipe_alu.avg.pct_of_peak_sustained_active": 15.0,
-    STALL.format("long_scoreboard"): 30.0, STALL.format("wait"): 3.0, STALL.format("barrier"): 1.0,
-    STALL.format("short_scoreboard"): 2.0, STALL.format("lg_throttle"): 1.0,
-}  # fmt: skip
 
 
 def static(code: str, *accesses, executed=None, **figures):  # type: ignore[no-untyped-def]
@@ -64,28 +41,6 @@ def test_a_cause_is_outweighed_where_the_whole_became_faster() -> None:
     assert [(one.cause, one.outweighed) for one in found] == [("bank conflicts", True)]
     same = advise(static("c", load(), *free), static("b", load(), *conflicts))
     assert [(one.cause, one.outweighed) for one in same] == [("bank conflicts", False)]
-
-
-def counted(code: str, counters: dict[str, float], **figures):  # type: ignore[no-untyped-def]
-    return side(record(code, **figures), estimate=dry(), counters=counters)
-
-
-noise = st.floats(0.9, 1.1)
-small = st.floats(0.985, 1.015)
-
-
-@st.composite
-def again(draw: st.DrawFn) -> dict[str, float]:
-    """The same work counted once more: exact counters the same, the others within their noise."""
-    near = {name: value * draw(small) for name, value in NEAR.items()}
-    noisy = {name: value * draw(noise) for name, value in NOISY.items()}
-    return {**EXACT, **near, **noisy}
-
-
-@given(again(), again())
-def test_the_same_work_counted_twice_has_no_cause(before: dict[str, float], after: dict[str, float]) -> None:
-    assert advise(counted("a", before), counted("a", after)) == ()
-    assert advise(side(None, counters=before), side(None, counters=after)) == ()  # of a callable
 
 
 STORE = load(op="global_store", times=1.0)
@@ -146,3 +101,24 @@ def test_conflicts_of_known_accesses_are_a_proven_cause() -> None:
     for turns, integers, found in ((8.0, 200.0, True), (16.0, 100.0, True), (1.0, 100.0, False)):
         proven = proven_causes(launched("a", 1.0, 200.0), launched("b", turns, integers))
         assert [one.what for one in proven] == ["passes per shared-memory access"] * found
+
+
+ROOT = Path(__file__).parents[3]
+TEXT = (ROOT / "docs" / "explanation" / "why-slower.md").read_text(encoding="utf-8")
+CAUSES = list(causes.BY_KEY.values())
+
+
+def test_the_manual_has_every_cause_with_remedy_and_example_and_no_other() -> None:
+    for cause in CAUSES:
+        example = f"[{cause.family}](../../example_suite/kernels/{cause.family}.cu)"
+        assert f"| {cause.key} | {cause.says} | {cause.remedy} | {example} | " in TEXT
+        assert (ROOT / "example_suite" / "kernels" / f"{cause.family}.cu").is_file()
+    rows = [line for line in TEXT.splitlines() if "](../../example_suite/kernels/" in line and line.startswith("| ")]
+    assert len(rows) == len(CAUSES) > 10
+
+
+def test_every_cause_that_a_rule_names_has_words() -> None:
+    rules = [path.read_text(encoding="utf-8") for path in (ROOT / "pytest_gpuperf" / "advise").glob("*_rules.py")]
+    named = {name for text in rules for name in re.findall(r'Finding\("([^"]+)"', text)}
+    assert len(named) > 10
+    assert named <= causes.BY_KEY.keys()

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_gpuperf.compile import compiler
 from pytest_gpuperf.compile.cache import CompileCache, default_folder
-from pytest_gpuperf.compile.compile_errors import CompileCacheWarning, UnknownKernel
+from pytest_gpuperf.compile.compile_errors import CompileCacheWarning
 from pytest_gpuperf.compile.compiler import compile_for, compile_kernel
 from pytest_gpuperf.compile.nvrtc import Compiled
 from pytest_gpuperf.compile.source import KernelSource
@@ -125,19 +125,6 @@ def test_another_source_option_file_or_template_is_compiled(cache: CompileCache,
     ), start=1):  # fmt: skip
         compile_kernel(source, "sm_90", cache=cache)
         assert len(compiled) == number
-
-
-def test_a_header_that_one_folder_lacks_is_no_header_of_the_other(
-    cache: CompileCache, tmp_path: Path, compiled: list[str]
-) -> None:
-    text = '#if __has_include("own.cuh")\n#include "own.cuh"\n#endif\n' + TEXT
-    for name in "ab":
-        (tmp_path / name).mkdir()
-    (tmp_path / "b/own.cuh").write_text("#define copy scale_copy\n")
-    compile_kernel(KernelSource(text, "copy", tmp_path / "a/same.cu"), "sm_90", cache=cache)
-    with pytest.raises(UnknownKernel):
-        compile_kernel(KernelSource(text, "copy", tmp_path / "b/same.cu"), "sm_90", cache=cache)
-    assert len(compiled) == 2
 
 
 def test_a_changed_header_is_compiled_again_and_the_same_in_another_checkout_is_not(

@@ -145,19 +145,39 @@ def test_update_and_a_run_that_was_cut_short_only_name_what_is_missing(recorded:
 # --- targets ---------------------------------------------------------------------------------------
 
 
-def test_target_without_records_is_missing_unless_it_is_left_out(recorded: Run) -> None:
-    recorded.store.write(Update(static={("sm_80", COMPILER, key()): static_record()}))
+def test_targets_without_records_are_missing_unless_they_are_left_out(recorded: Run) -> None:
+    recorded.store.write(Update(static={(arch, COMPILER, key()): static_record() for arch in ("sm_80", "sm_86")}))
     recorded.collected(TEST).ends[NODE] = Ended("failed")
-    left_out = ("partial run: --gpuperf-arch leaves out sm_80, with baselines",)
+    left_out = ("partial run: --gpuperf-arch leaves out sm_80, sm_86, with baselines",)
     assert noted(recorded.with_options(archs=("sm_90",))) == ((), left_out)
     recorded.with_options(archs=())
-    (recorded.options.baselines / "sm_80" / "tests" / "test_copy.jsonl").unlink()
+    listing = recorded.options.baselines / "manifest.json"
+    for arch in ("sm_80", "sm_86"):
+        (recorded.options.baselines / arch / "tests" / "test_copy.jsonl").unlink()
     recorded.store.forget()
     ((line,), _) = noted(recorded)
-    assert line.startswith("there are no baselines of sm_80, NOT-MEASURED: ")
-    assert "record them: pytest --update-baselines=new --gpuperf-arch=sm_80; or restore them" in line
+    restore = "or restore them from git; or drop them: gpuperf baselines rm TARGET"
+    assert line == (
+        f"there are no baselines of sm_80, sm_86, NOT-MEASURED: {listing} names them. To do: record them: pytest "
+        f"--update-baselines=new --gpuperf-arch=sm_80,sm_86; {restore}"
+    )
     assert noted(recorded.with_options(open="warn"))[1] == (line,)
     assert noted(recorded.with_options(archs=("sm_90",), open="fail")) == ((), ())
+    recorded.with_options(archs=())
+    listing.unlink()
+    recorded.store.forget()
+    ((line,), _) = noted(recorded)
+    said = "this baseline cannot be read: it is missing, and it says which targets are gated."
+    assert line.startswith(f"missing records cannot be found: {listing}: {said}")
+
+
+def test_gpu_without_records_is_recorded_where_there_is_one(recorded: Run) -> None:
+    recorded.store.write(Update(time={("nvidia-a100", key()): TIME}))
+    recorded.collected(TEST).ends[NODE] = Ended("failed")
+    (recorded.options.baselines / "nvidia-a100" / "tests" / "test_copy.jsonl").unlink()
+    recorded.store.forget()
+    ((line,), _) = noted(recorded.with_options(archs=()))
+    assert "record them: pytest --update-baselines=new, on a machine with such a GPU; or restore them from git" in line
 
 
 @pytest.mark.parametrize(("arch", "expected"), [("sm_90a", True), ("sm_100a", False), ("sm_80", True)])

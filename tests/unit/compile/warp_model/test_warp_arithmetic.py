@@ -115,11 +115,6 @@ def test_minimum_and_maximum(a: int, b: int) -> None:
     assert (signed(number(on, "R4")), number(on, "R5")) == (min(signed(a), signed(b)), max(a, b))
 
 
-def test_what_comes_from_memory_or_floating_point_is_unknown() -> None:
-    on = run(machine(R2=1), ("LDS", "R4, [R2]"), ("FADD", "R5, R2, R2"), ("IADD3", "R6, R4, R2, RZ"))
-    assert [on.register(name).bits for name in ("R4", "R5", "R6")] == [None, None, None]
-
-
 def test_a_result_under_a_predicate_is_merged_lane_by_lane() -> None:
     on = machine(R2=5)
     run(on, ("S2R", "R0, SR_TID.X"), ("ISETP.GE.AND", "P0, PT, R0, 0x10, PT"))

@@ -138,16 +138,6 @@ def test_a_function_that_is_always_called_is_walked() -> None:
     assert run.divisions == 0
 
 
-def test_waiting_is_told_by_what_is_waited_for() -> None:
-    far = walked("LDC.64 R2, c[0x0][0x210]", "LDG.E R4, desc[UR4][R2.64]", "FADD R5, R4, R4", "EXIT")
-    assert far.waits["global_load"] > 500
-    chain = walked(*["FADD R5, R5, R5"] * 64, "EXIT")
-    free = walked(*[f"FADD R{n}, R100, R101" for n in range(64)], "EXIT")
-    assert chain.cycles > 3 * free.cycles
-    assert chain.waits["fp32"] > 0
-    assert "fp32" not in free.waits
-
-
 def test_too_long_a_way_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walk, "MOST_VISITS", 10)
     assert launched(*["FADD R1, R1, R1"] * 20, "EXIT") is None

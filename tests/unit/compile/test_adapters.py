@@ -1,4 +1,4 @@
-"""Kernels that the CuTe DSL and cuTile have compiled: their parameters, their evidence, and what is refused."""
+"""Kernels of the CuTe DSL and cuTile, and PTX as Numba makes it: their parameters, their evidence, what is refused."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "device"))
 from dsl_samples import RecordedSignature, cubin, cute_compiled, install_recorded_cutile
 
-from pytest_gpuperf.compile.adapters import handed
+from pytest_gpuperf.compile.adapters import handed, numba
 from pytest_gpuperf.compile.adapters.cute import read_cute
 from pytest_gpuperf.compile.adapters.cutile import read_cutile
 from pytest_gpuperf.compile.adapters.handed import Handed, binary_for
-from pytest_gpuperf.compile.compile_errors import UnknownKernel, UnsupportedKernel
+from pytest_gpuperf.compile.compile_errors import CompileError, ToolchainMissing, UnknownKernel, UnsupportedKernel
 from pytest_gpuperf.compile.machine_code.binary import ready_made
 from pytest_gpuperf.compile.machine_code.cubin import HOST_CODE, is_tile_kernel, read_cubin
 from pytest_gpuperf.compile.nvrtc import compile_cubin
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.model.evidence import KernelBinary
+from pytest_gpuperf.model.evidence import KernelBinary, StaticProfile
 
 KEEP = r'cute.compile\(..., options="--keep-cubin --dump-dir FOLDER"\)'
 TWO = 'extern "C" __global__ void one(int* x) { *x = 1; }\nextern "C" __global__ void two(int* x) { *x = 2; }'
@@ -118,3 +118,44 @@ def test_what_cutile_does_not_compile_or_others_cannot_launch_is_refused() -> No
     signature.parameters = (*signature.parameters[:1], type("ListConstraint", (), {})())
     with pytest.raises(UnsupportedKernel, match=r"argument 2 .* is a ListConstraint. Give gpuperf a function that"):
         read_cutile(SimpleNamespace(), signature, ["sm_90"])
+
+
+BUSY = """
+extern "C" __global__ void busy(float* x, int n)
+{
+    __shared__ float tile[64];
+    float values[40];
+    for (int i = 0; i < 40; ++i) values[i] = x[i * n + threadIdx.x];
+    tile[threadIdx.x] = values[0];
+    __syncthreads();
+    for (int round = 0; round < n; ++round)
+        for (int i = 0; i < 40; ++i) values[i] = values[i] * values[(i + 1) % 40] + tile[i];
+    for (int i = 0; i < 40; ++i) x[i * n + threadIdx.x] = values[i];
+}
+"""
+
+
+def profile(arch: str, *options: str) -> StaticProfile:
+    ptx = compile_cubin(KernelSource(BUSY, "busy"), arch).ptx.encode()
+    made = numba.link(ptx, "PTX", arch, "busy", options)
+    return ready_made(made.cubin, "busy", place="busy", log=made.log).profile
+
+
+def test_ptx_is_assembled_with_its_spills_and_shared_memory() -> None:
+    free, limited = profile("sm_120"), profile("sm_120", "-maxrregcount=32")
+    assert (free.shared_bytes, free.barriers, free.spill_bytes) == (256, 1, 0)
+    assert free.registers > 40
+    assert limited.registers <= 32
+    assert limited.shared_bytes == 256
+    assert limited.spill_store_bytes
+
+
+def test_code_that_is_refused_comes_with_the_log_and_a_missing_library_with_its_package(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(CompileError, match=r"(?s)busy: nvJitLink refuses it for sm_90: .*ptxas.*error") as caught:
+        numba.link(b".version 9.0\n.target sm_90\nnonsense", "PTX", "sm_90", "busy")
+    assert caught.value.log
+    monkeypatch.setitem(sys.modules, "cuda.bindings.nvjitlink", None)
+    with pytest.raises(ToolchainMissing, match=r"cuda-bindings and nvJitLink cannot .* pip install nvidia-nvjitlink"):
+        numba.link(b"", "PTX", "sm_90", "busy")
