@@ -28,6 +28,7 @@ from pytest_gpuperf.device.interface import PLAIN, Configuration, Dim3, LaunchLo
 from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceState
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.limits import TimerName
+from pytest_gpuperf.timing import host_time
 
 FACTS = DeviceFacts(
     name="Simulated GPU", slug="simulated-gpu", uuid="GPU-5111", compute_capability=(9, 0), sm_count=132,
