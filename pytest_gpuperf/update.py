@@ -13,6 +13,7 @@ import msgspec
 
 from pytest_gpuperf.baselines.lookup import records_stood_for, static_baseline, under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore, Update
+from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.judge.counters import Counts, replaced
 from pytest_gpuperf.judge.static_verdict import with_launch_of
 from pytest_gpuperf.model.evidence import Key, StaticRecord
@@ -60,9 +61,26 @@ def accept(run: Run) -> list[Recorded]:
     ]
     named = {one.cubin for one in static.values()} | {one.cubin for one in time.values()}
     cubins = [cubin for sha256, cubin in unpacked(accepted).items() if sha256 in named]
-    sweep = options.update == "all" and bool(static or time)
-    store.write(Update(static=static, time=time, cubins=cubins, asked=run.targets), sweep=sweep)
+    gone = _of_deleted_tests(run)
+    sweep = options.update == "all" and bool(static or time or gone)
+    store.write(Update(static=static, time=time, cubins=cubins, gone=gone, asked=run.targets), sweep=sweep)
+    if gone:
+        names = first_of(sorted({str(key) for key in gone}), 3)
+        run.outcome.left_out += (f"removed the records of {numbered(len(gone), 'workload')} without a test: {names}",)
     return [*changed, *told]
+
+
+def _of_deleted_tests(run: Run) -> set[Key]:
+    """Recorded workloads that no test has any more, of an update of everything by a full run without a failure.
+
+    Nothing is known of tests that were deselected or skipped with their file, or that could not be collected.
+    """
+    found = run.results.found
+    if run.options.update != "all" or found is None or found.failed or found.skipped:
+        return set()
+    if run.results.failures or found.selected != found.tests or not found.tests <= run.results.ends.keys():
+        return set()
+    return {key for key in run.records if found.lacks(run.config, key)}
 
 
 # --- machine code --------------------------------------------------------------------------------

@@ -151,6 +151,7 @@ class Suite:
     def write(self, name: str, text: str) -> None:
         """Each time with a later second: byte code is taken for that of a text of as many characters otherwise."""
         path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         self._writes += 1
         os.utime(path, (WRITTEN + self._writes,) * 2)
@@ -192,6 +193,16 @@ class Suite:
     def baseline_files(self) -> dict[str, bytes]:
         root = self.path / "baselines"
         return {str(f.relative_to(root)): f.read_bytes() for f in sorted(root.rglob("*.json*"))}
+
+
+def hog_test(options: str = "[]", name: str = "hog") -> str:
+    """A test of the kernel ``hog``."""
+    return (
+        f"def test_{name}(cuda_kernel, gpu, gpuperf):\n"
+        f"    kernel = cuda_kernel('hog.cu', 'hog', options={options})\n"
+        "    a = gpu.random(4096, seed=1)\n"
+        "    gpuperf(kernel.launch(grid=1, block=32, args=(a, gpu.empty_like(a))))\n"
+    )
 
 
 LAUNCHING = """kernel = cuda_kernel("other.cu", "other")

@@ -1,4 +1,7 @@
-"""Comparing with a git revision instead of with baselines, without a GPU: exact, by machine code."""
+"""Comparing with a git revision instead of with baselines: what a user sees of both sides, whole runs.
+
+The tables of its parts are in tests/unit/revision, what its process may import and read in ``test_revision_imports``.
+"""
 
 from __future__ import annotations
 
@@ -11,145 +14,92 @@ from typing import Any
 
 import pytest
 from git_samples import commit, git
-from suite_under_test import HOG, Suite, sections
+from suite_under_test import HOG, SIMULATED, Suite, hog_test, sections
+
+from pytest_gpuperf.cli.command_line import main
 
 STATIC = ("--gpuperf", "--gpuperf-arch=sm_90")
 AGAINST = (*STATIC, "--gpuperf-against=HEAD")
+ON_GPU = ("--gpuperf", "--gpuperf-against=HEAD")
+SPILL = "['-maxrregcount=32']"
 
 
 @pytest.fixture
-def project(suite: Suite) -> Suite:
-    """A repository without baselines."""
+def project(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> Suite:
+    """A repository without baselines, under CI."""
+    monkeypatch.setenv("CI", "true")
     suite.write(".gitignore", "__pycache__\n.gpuperf\n")
     commit(suite.path)
     return suite
+
+
+@pytest.fixture
+def gpu_project(project: Suite) -> Suite:
+    """The same on a simulated GPU."""
+    project.write("conftest.py", SIMULATED)
+    commit(project.path)
+    return project
+
+
+def with_hog(project: Suite, folder: str = ".") -> str:
+    """A test of one kernel alone: its file's name."""
+    (project.path / "test_suite.py").unlink()
+    project.write(f"{folder}/hog.cu", HOG)
+    project.write(f"{folder}/test_hog.py", hog_test())
+    return f"{folder}/test_hog.py"
 
 
 def outcome(result: pytest.RunResult) -> dict[str, int]:
     return {name: count for name, count in result.parseoutcomes().items() if name != "warnings"}
 
 
-def test_same_code_is_unchanged_without_any_baseline(project: Suite) -> None:
+# --- by machine code ---------------------------------------------------------------------------------
+
+
+def test_same_tree_on_both_sides_is_named_and_no_baseline_is_touched(
+    project: Suite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(project.path)
+    monkeypatch.delenv("CI")
+    assert project.run(*STATIC, "--update-baselines=all", subprocess=True).ret == 0
+    capsys.readouterr()
+    assert main(["baselines"]) == 0
+    before = capsys.readouterr().out
     result = project.run(*AGAINST, subprocess=True)
     assert result.ret == 0, result.stdout.str()
     result.stdout.fnmatch_lines(["*against HEAD*", "* is what is checked out here, and no tracked file is changed: *"])
     result.stdout.no_fnmatch_line("*NEW*")
-    assert not (project.path / "baselines").exists()
+    capsys.readouterr()
+    assert main(["baselines"]) == 0
+    assert capsys.readouterr().out == before
+    assert main(["baselines", "mv", "test_suite.py::test_other", "test_suite.py::test_moved"]) == 0
 
 
-KERNEL_TEST = """
-def {name}(cuda_kernel, gpu, gpuperf):
-    kernel = cuda_kernel("{kernel}.cu", "{kernel}", options={options})
-    a = gpu.random(4096, seed=1)
-    gpuperf(kernel.launch(grid=1, block=32, args=(a, gpu.empty_like(a){more})))
-"""
-SPILLING = "['-maxrregcount=32']"
-
-
-def text_of(kernel: str, options: str = "[]", name: str = "", more: str = "") -> str:
-    return KERNEL_TEST.format(kernel=kernel, options=options, name=name or f"test_{kernel}", more=more)
-
-
-def test_each_difference_has_its_verdict(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CI", "true")
-    other = (project.path / "other.cu").read_text()
-    project.write("hog.cu", HOG)
-    for name in ("gain", "third"):
-        project.write(f"{name}.cu", other.replace("other", name).replace("2.0f", "1.1" if name == "gain" else "3.0f"))
-    there = {
-        "spill": text_of("hog"), "gain": text_of("gain", more=", 4096"), "replaced": text_of("other", more=", 4096"),
-        "failing": "def test_failing(cuda_kernel):\n    assert False, 'unready'\n",
-        "uncollected": "import nothing_of_that_name\n", "skipped": text_of("hog", name="test_skipped"),
-    }  # fmt: skip
-    for name, text in there.items():
-        project.write(f"test_{name}.py", text)
+def test_gain_over_the_merge_base_makes_no_baseline_stale(project: Suite) -> None:
+    fast = (project.path / "work.cu").read_text().replace("extern", "// with double\nextern")
+    project.write("work.cu", fast.replace("1.5f", "1.5"))
     commit(project.path)
-    project.edit("gain.cu", "1.1", "1.1f")
-    here = {
-        "spill": text_of("hog", SPILLING), "replaced": text_of("third", more=", 4096"),
-        "failing": text_of("hog", name="test_failing"), "uncollected": text_of("hog", name="test_uncollected"),
-        "skipped": "import pytest\n@pytest.mark.skip(reason='later')" + there["skipped"],
-    }  # fmt: skip
-    for name, text in here.items():
-        project.write(f"test_{name}.py", text)
-    result = project.run(*AGAINST, subprocess=True)
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert outcome(result) == {"failed": 3, "static": 5, "skipped": 1}
-    said = sections(result)
-    assert "WORSE" in said["hog"]
-    assert "    spill stores 0 -> " in said["hog"]
-    assert "its test fails there: AssertionError: unready" in said["failing"]
-    assert "its file could not be collected there" in said["uncollected"]
-    assert all("NOT-COMPARABLE" in said[name] for name in ("failing", "uncollected"))
+    git(project.path, "checkout", "-q", "-b", "branch")
+    project.write("work.cu", fast)
+    commit(project.path)
+    result = project.run(*STATIC, "--gpuperf-against=merge-base:main", subprocess=True)
+    assert result.ret == 0, result.stdout.str()
     result.stdout.fnmatch_lines(["*  BETTER  on sm_90 (static)", "    instructions: fp64 * -> 0"])
-    result.stdout.fnmatch_lines(["*GONE, only in *: test_replaced.py::test_other*"])
-    result.stdout.fnmatch_lines(["*1 new workload without a counterpart in HEAD*"])
-    result.stdout.fnmatch_lines(["*NOT-MEASURED*test_skipped (later)*"])
-    for words in ("*--update-baselines*", "*baseline is stale*", "*is what is checked out here*"):
-        result.stdout.no_fnmatch_line(words)
+    result.stdout.no_fnmatch_line("*baseline is stale*")
 
 
-def test_loss_is_not_hidden_by_a_new_name(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a test, or of a file."""
-    monkeypatch.setenv("CI", "true")
-    project.write("hog.cu", HOG)
-    project.write("hug.cu", HOG.replace("hog", "hug").replace("0.25f", "0.125f"))
-    project.write("test_hog.py", text_of("hog"))
-    project.write("test_hug.py", text_of("hug"))
+def test_spill_is_red_with_its_figures(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The checkouts of a cache folder in the project are none of its tests."""
+    monkeypatch.setenv("GPUPERF_CACHE_DIR", str(project.path / "cache"))
+    project.write(".gitignore", "__pycache__\n.gpuperf\ncache\n")
+    name = with_hog(project)
     commit(project.path)
-    project.edit("test_hog.py", "def test_hog", "def test_hag")
-    (project.path / "test_hug.py").rename(project.path / "test_hig.py")
-    green = project.run(*AGAINST, subprocess=True)
-    assert green.ret == 0, green.stdout.str()
-    green.stdout.fnmatch_lines(["* 5 UNCHANGED"])
-    green.stdout.no_fnmatch_line("*GONE*")
-    for file in ("test_hog.py", "test_hig.py"):
-        project.edit(file, "options=[]", f"options={SPILLING}")
-    red = project.run(*AGAINST, subprocess=True)
-    assert red.ret == 1
-    said = sections(red)
-    for name, was in (("hag", "test_hog.py::test_hog [hog]"), ("hug", "test_hug.py::test_hug [hug]")):
-        assert "NOT-COMPARABLE  on sm_90" in said[name]
-        assert f"it has the kernel of {was}, which is gone, and other machine code" in said[name]
-    red.stdout.no_fnmatch_line("*gpuperf baselines mv*")
-
-
-ENDED = "the other process has ended (pytest exit status {})"
-
-
-@pytest.mark.parametrize(
-    ("place", "there", "status", "said"),
-    [
-        ("test_suite.py", "import pytest\n@pytest.fixture\ndef gpu():\n    pytest.exit('enough', returncode=0)\n", 1,
-         f"* has nothing to compare with: {ENDED.format(0)}"),
-        ("conftest.py", "def pytest_itemcollected():\n    import pytest\n    pytest.exit('enough', returncode=0)\n", 4,
-         f"ERROR: *its tests cannot run: {ENDED.format(0)}*"),
-        ("test_suite.py", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n", 4,
-         f"*its tests cannot run: {ENDED.format(-9)}*"),
-        ("conftest.py", "raise RuntimeError('not today')\n", 4, "*its tests cannot run: *not today*"),
-    ],
-    ids=["exit of a test", "exit of a hook", "killed", "broken conftest"],
-)  # fmt: skip
-def test_what_did_not_run_there_is_not_new(
-    project: Suite, monkeypatch: pytest.MonkeyPatch, place: str, there: str, status: int, said: str
-) -> None:
-    monkeypatch.setenv("CI", "true")
-    file = project.path / place
-    here = file.read_text() if file.exists() else "# none\n"
-    project.write(place, there + (here if status == 1 else ""))
-    commit(project.path)
-    project.write(place, here)
+    project.write(name, hog_test(SPILL))
     result = project.run(*AGAINST, subprocess=True)
-    assert result.ret == status
-    (result.stderr if status == 4 else result.stdout).fnmatch_lines([said])
-
-
-def test_selection_is_that_of_both_sides(project: Suite) -> None:
-    project.edit("work.cu", "x * 1.5f", "x * 1.5f + b[i]")
-    result = project.run(*AGAINST, "test_suite.py::test_work", "-k", "1024", subprocess=True)
-    assert outcome(result) == {"static": 1, "deselected": 1}
-    result.stdout.fnmatch_lines(["*SAME*"])
-    result.stdout.no_fnmatch_line("*GONE*")
+    assert (result.ret, outcome(result)) == (1, {"failed": 1})
+    result.stdout.fnmatch_lines(["*WORSE*", "*spill*0 -> *"])
+    result.stdout.no_fnmatch_line("*--update-baselines*")
+    result.stdout.no_fnmatch_line("*is what is checked out here*")
 
 
 def test_workers_of_xdist_compare_with_it_too(project: Suite) -> None:
@@ -160,42 +110,157 @@ def test_workers_of_xdist_compare_with_it_too(project: Suite) -> None:
     assert result.stdout.str().count("comparing with") == 1
 
 
-def test_merge_base_is_compared_with(project: Suite) -> None:
-    git(project.path, "checkout", "-q", "-b", "branch")
-    project.edit("other.cu", "2.0f", "4.0f")
+def test_selection_is_that_of_both_sides(project: Suite) -> None:
+    project.edit("work.cu", "x * 1.5f", "x * 1.5f + b[i]")
+    result = project.run(*AGAINST, "test_suite.py::test_work", "-k", "1024", subprocess=True)
+    assert outcome(result) == {"static": 1, "deselected": 1}
+    result.stdout.fnmatch_lines(["*SAME*"])
+    result.stdout.no_fnmatch_line("*GONE*")
+
+
+def test_loss_is_red_behind_a_link_and_beside_pytest_s_root(project: Suite) -> None:
+    name = with_hog(project, "tests")
+    project.write("conf/pytest.ini", "[pytest]\n")
+    (project.path / "t").symlink_to("tests")
     commit(project.path)
-    git(project.path, "checkout", "-q", "main")
-    project.edit("other.cu", "2.0f", "8.0f * a[0]")
+    project.write(name, hog_test(SPILL))
+    result = project.run(*AGAINST, "-c", "conf/pytest.ini", "t", subprocess=True)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*WORSE*"])
+
+
+def test_path_in_addopts_is_of_its_own_revision(project: Suite) -> None:
+    """What a change leaves out by one is named, as where testpaths leaves it out."""
+    name = with_hog(project)
+    project.write("test_other.py", hog_test(name="other"))
     commit(project.path)
-    git(project.path, "checkout", "-q", "branch")
-    result = project.run(*STATIC, "--gpuperf-against=merge-base:main", "-k", "other", subprocess=True)
+    project.write(name, hog_test(SPILL))
+    project.write("pytest.ini", "[pytest]\naddopts = test_other.py\n")
+    result = project.run(*AGAINST, "-n", "2", subprocess=True)
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["*doubling*10 / 0 / 100%*SAME*"])
+    assert "partial run: it left out 1 of 2 tests that " in result.stdout.str()
 
 
-def test_what_cannot_be_compared_is_a_usage_error(project: Suite) -> None:
-    for flags, said in {
-        ("--gpuperf-against=nowhere",): "--gpuperf-against=nowhere: git knows no revision 'nowhere'*",
-        ("--gpuperf-against=HEAD", "--gpuperf-baselines=baselines"): "*exclude each other*",
-        ("--gpuperf-against=HEAD", "--gpuperf-ncu"): "*compares no counters*",
-        ("--gpuperf-against=HEAD", "--gpuperf-against-python=nowhere"): "*there is no program*nowhere*",
-        ("--gpuperf-against-python=python",): "*there is no revision to run*",
-    }.items():
-        result = project.run(*STATIC, *flags)
-        assert result.ret == pytest.ExitCode.USAGE_ERROR
-        result.stderr.fnmatch_lines([f"*{said}"])
+# --- what only one side has ----------------------------------------------------------------------------
+
+
+def test_what_only_one_side_has_is_new_or_gone_and_passes(project: Suite) -> None:
+    """Also a second kernel of a test that ends static only there."""
+    project.write("third.cu", (project.path / "other.cu").read_text().replace("other", "third").replace("2.0f", "3.0f"))
+    third = 'third = cuda_kernel("third.cu", "third")\n    gpuperf(third.launch(grid=2, block=256, args=(a, b, 512)))'
+    project.edit("test_suite.py", "    assert result.time_ns > 0\n", f"    {third}\n")
+    project.edit("test_suite.py", "def test_other(", "def test_another(")
+    project.edit(
+        "test_suite.py", 'kernel = cuda_kernel("other.cu", "other")', 'kernel = cuda_kernel("third.cu", "third")'
+    )
+    result = project.run(*AGAINST, subprocess=True)
+    assert result.ret == 0, result.stdout.str()
+    result.stdout.fnmatch_lines(
+        ["GONE, only in *: test_suite.py::test_other", "3 new workloads without a counterpart in HEAD"]
+    )
+
+
+def test_loss_is_not_hidden_by_a_new_name(project: Suite) -> None:
+    name = with_hog(project)
+    commit(project.path)
+    project.write(name, hog_test(name="hag"))
+    green = project.run(*AGAINST, subprocess=True)
+    assert green.ret == 0, green.stdout.str()
+    green.stdout.fnmatch_lines(["* 1 UNCHANGED"])
+    green.stdout.no_fnmatch_line("*GONE*")
+    (project.path / name).rename(project.path / "test_hag.py")
+    project.write("test_hag.py", hog_test(SPILL))
+    red = project.run(*AGAINST, subprocess=True)
+    assert red.ret == 1
+    red.stdout.fnmatch_lines(
+        ["hog  NOT-COMPARABLE  on sm_90*", "*it has the kernel of test_hog.py::test_hog [[]hog], which is gone, and "
+         "other machine code: rename it in a change of its own"]
+    )  # fmt: skip
+    red.stdout.no_fnmatch_line("*gpuperf baselines mv*")
+
+
+def test_renamed_kernel_is_the_same_and_tests_that_do_not_reach_theirs_are_missing(project: Suite) -> None:
+    project.edit("other.cu", "void other(", "void another(")
+    project.edit("test_suite.py", 'cuda_kernel("other.cu", "other")', 'cuda_kernel("other.cu", "another")')
+    project.edit(
+        "test_suite.py", "gpuperf, size):\n", "gpuperf, size):\n    size < 2000 or pytest.skip('later')\n    return\n"
+    )
+    result = project.run(*AGAINST, subprocess=True)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["* 1 UNCHANGED*"])
+    said = result.stdout.str()
+    assert "NOT-MEASURED on sm_90: its test did not reach it: test_suite.py::test_work[1024]" in said
+    assert "its test was skipped, or failed as expected: test_suite.py::test_work[2048] (later)" in said
+    assert "gpuperf prune" not in said
+
+
+# --- what did not run there ------------------------------------------------------------------------------
+
+THERE = {
+    "test_fails.py": (hog_test(name="a").replace("    kernel", "    assert False, 'unready'\n    kernel"),
+                      "its test fails there: AssertionError: unready"),
+    "test_xfails.py": ("import pytest\n@pytest.mark.xfail(reason='bug 7')\n"
+                       + hog_test(name="b").replace("    kernel", "    assert False\n    kernel"),
+                       "its test was expected to fail there, and did: bug 7"),
+    "test_imports.py": ("import nothing_of_that_name\n", "its file could not be collected there"),
+    "sub/test_below.py": (hog_test(name="c"), "its file could not be collected there"),
+    "test_slow.py": (f"import pytest\n@pytest.mark.slow\n{hog_test(name='d')}", "left out there, by settings or hooks"),
+    "test_ignored.py": (hog_test(name="e"), "its own settings or conftests leave it out"),
+    "test_leaves.py": (f"import pytest\n{hog_test(name='f')}".replace(
+        "    kernel", "    pytest.exit('enough', returncode=0)\n    kernel"),
+        "the other process has ended (pytest exit status 0)"),
+}  # fmt: skip
+"""Files of the revision, and what is said of their tests."""
+
+
+def test_what_could_not_run_there_is_not_comparable(project: Suite) -> None:
+    (project.path / "test_suite.py").unlink()
+    for name, (text, _) in THERE.items():
+        project.write(name, text)
+    project.write("sub/conftest.py", "raise RuntimeError('broken')\n")
+    project.write("conftest.py", "collect_ignore = ['test_ignored.py']\n")
+    project.write("pytest.ini", "[pytest]\naddopts = -m 'not slow'\nmarkers = slow\n")
+    commit(project.path)
+    for name in ("sub/conftest.py", "conftest.py", "pytest.ini"):
+        (project.path / name).unlink()
+    for number, name in enumerate(THERE):
+        project.write(name, hog_test(name="abxcdef"[number]))
+        project.write(str(Path(name).parent / "hog.cu"), HOG)
+    result = project.run(*AGAINST, subprocess=True)
+    assert result.ret == 1
+    said = " ".join(result.stdout.str().split())
+    assert f"{len(THERE)} workloads: {len(THERE)} NOT-COMPARABLE" in said
+    assert [words for _, words in THERE.values() if words not in said] == []
+
+
+ENDED = "the other process has ended (pytest exit status"
+EXITS = "def pytest_itemcollected():\n    import pytest\n    pytest.exit('enough', returncode=0)\n"
+KILLED = "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
+BROKEN = "raise RuntimeError('not today')\n"
+
+
+@pytest.mark.parametrize(
+    ("conftest", "said"),
+    [(EXITS, f"{ENDED} 0)*"), (KILLED, f"{ENDED} -9)*"), (BROKEN, "*not today*")],
+    ids=["exit", "killed", "broken"],
+)
+def test_process_that_comes_to_no_test_is_an_error_of_the_run(project: Suite, conftest: str, said: str) -> None:
+    project.write("conftest.py", conftest)
+    commit(project.path)
+    project.write("conftest.py", "")
+    result = project.run(*AGAINST, subprocess=True)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "its tests cannot run: " in result.stderr.str()
+    result.stderr.fnmatch_lines([f"*{said}"])
+
+
+def test_unknown_revision_is_a_usage_error(project: Suite) -> None:
+    result = project.run(*STATIC, "--gpuperf-against=nowhere")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--gpuperf-against=nowhere: git knows no revision 'nowhere'*"])
 
 
 # --- with a simulated GPU ----------------------------------------------------------------------------
-
-
-@pytest.fixture
-def gpu_project(gpu_suite: Suite) -> Suite:
-    """The same with a simulated GPU."""
-    gpu_suite.write(".gitignore", "__pycache__\n.gpuperf\n")
-    commit(gpu_suite.path)
-    return gpu_suite
-
 
 ROUNDS = """
 def test_rounds(cuda_kernel, gpu, gpuperf):
@@ -231,7 +296,7 @@ def test_unchanged_code_is_not_paired_and_has_times_for_what_looks_at_them(
     gpu_project.write("test_rounds.py", ROUNDS)
     gpu_project.write("test_turns.py", IN_TURN)
     commit(gpu_project.path)
-    result = gpu_project.run("--gpuperf", "--gpuperf-against=HEAD", subprocess=True)
+    result = gpu_project.run(*ON_GPU, subprocess=True)
     assert (result.ret, outcome(result)) == (0, {"passed": 5}), result.stdout.str()
     result.stdout.fnmatch_lines(["5 workloads: 5 UNCHANGED"])
     result.stdout.no_fnmatch_line("*no time baseline*")
@@ -262,13 +327,13 @@ def test_changed_code_is_paired(gpu_project: Suite) -> None:
     gpu_project.change_code()
     gpu_project.write("test_behind.py", BEHIND_A_TIME.replace("=STEPS", "=400"))
     gpu_project.write("test_arguments.py", OTHER_ARGUMENTS.replace("SIZE", "512"))
-    result = gpu_project.run("--gpuperf", "--gpuperf-against=HEAD", "--gpuperf-open=fail", subprocess=True)
+    result = gpu_project.run(*ON_GPU, "--gpuperf-open=fail", subprocess=True)
     assert (result.ret, outcome(result)) == (1, {"passed": 3, "failed": 2}), result.stdout.str()
     result.stdout.fnmatch_lines(["6 workloads: 1 SLOWER, 1 NOT-COMPARABLE, 3 SAME, 1 UNCHANGED"])
     said = sections(result)
     for words in ("second  SLOWER", "in two processes", "Compared with "):
         assert words in said["rounds"]
-    assert "--update-baselines" not in said["rounds"]
+    assert "--update-baselines" not in said["rounds"].partition("\n=")[0]
     assert "argument 1 was float32[1024] and is float32[512]" in said["arguments"]
 
 
@@ -286,9 +351,8 @@ def test_hangs(cuda_kernel):
 
 
 def test_run_that_is_killed_leaves_no_process_and_no_lock(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache = project.path.parent / f"{project.path.name}-cache"
+    cache, hanging = (project.path.parent / f"{project.path.name}-{name}" for name in ("cache", "hanging"))
     monkeypatch.setenv("GPUPERF_CACHE_DIR", str(cache))
-    hanging = project.path.parent / f"{project.path.name}-hanging"
     monkeypatch.setenv("HANGING", str(hanging))
     project.write("test_suite.py", HANGS)
     commit(project.path)
@@ -299,7 +363,6 @@ def test_run_that_is_killed_leaves_no_process_and_no_lock(project: Suite, monkey
     killed.kill()
     killed.wait()
     until(lambda: not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text().split()[2])
-    project.write("test_suite.py", HANGS.replace("    time.sleep(60)\n", ""))
     git(project.path, "commit", "-qam", "No more")
     assert project.run(*AGAINST, subprocess=True).ret == 0
     trees = [path.name for path in (cache / ".worktrees").glob("*/*") if (path / ".git").exists()]

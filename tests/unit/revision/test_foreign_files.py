@@ -1,4 +1,4 @@
-"""Paths turned towards a worktree, files of the other side, the tests that a revision is asked for."""
+"""Paths turned towards a worktree, and files of the other side."""
 
 from __future__ import annotations
 
@@ -60,15 +60,21 @@ def foreign(sides: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, read: str
 
 @pytest.fixture
 def compared(sides: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """Both trees in git, with one file that is the same and one that differs; a library of the environment is none."""
+    """Both trees in git, with one file that is the same and one that differs; a library of the environment is none.
+
+    ``link`` beside them leads to the working tree, and ``maps`` tells of a library that the process has loaded.
+    """
     top, _ = sides
     monkeypatch.setattr(foreign_files, "installed_folders", lambda: (str(top / "venv"),))
     for side in sides:
         (side / "same.py").write_text("1")
         (side / "kern.cu.j2").write_text(str(side))
         commit(side)
-    (top / "venv").mkdir()
-    (top / "venv/lib.py").touch()
+    for name in ("top/venv/lib.py", "top/venv/lib.cuh", "tree/src/pkg/core.py", "tree/code/apart.py"):
+        (top.parent / name).parent.mkdir(exist_ok=True)
+        (top.parent / name).touch()
+    (top.parent / "link").symlink_to(top)
+    (top.parent / "maps").write_text(f"7f00-7f01 r-xp 00000000 08:01 7    {top}/libkern.so\n")
     return sides
 
 
@@ -81,7 +87,15 @@ def compared(sides: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> tuple
         ("kern.cu.j2", {}, "/top/kern.cu.j2, of another working tree, was read and differs from kern.cu.j2 of this"),
         ("", {"pkg__core": "{top}/core.so"}, "/core.so, of another working tree, was imported and is not in the tree"),
         (".git/HEAD", {}, ""),
+        ("venv/lib.cuh", {}, ""),
+        (
+            "",
+            {"kern": "{top}/../link/kern.cu.j2"},
+            "/top/kern.cu.j2, of another working tree, was imported and differs",
+        ),
         ("", {"same": "/site/same.py"}, "/site/same.py was imported as same, though this side has same.py"),
+        ("", {"pkg__core": "/site/pkg/core.py"}, "was imported as pkg.core, though this side has src/pkg/core.py"),
+        ("", {"apart": "/site/apart.py"}, ""),  # a copy that the repository keeps for other uses
     ],
 )
 def test_the_content_of_a_file_of_another_working_tree_decides(
@@ -90,6 +104,14 @@ def test_the_content_of_a_file_of_another_working_tree_decides(
     lines = foreign(compared, monkeypatch, read, **modules)
     assert len(lines) == (1 if said else 0)
     assert all(said in line for line in lines)
+
+
+def test_a_library_of_another_working_tree_that_is_loaded_counts(
+    compared: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreign_files, "_MAPS", compared[0].parent / "maps")
+    (line,) = foreign(compared, monkeypatch)
+    assert "/top/libkern.so, of another working tree, was loaded and is not in the tree of this side" in line
 
 
 def test_the_plugins_own_source_is_of_neither_side(sides: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:

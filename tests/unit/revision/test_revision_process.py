@@ -1,4 +1,4 @@
-"""The server of a revision's process: what it answers to requests, without the process itself."""
+"""A revision's process without the process itself: what its server answers, and the places that it is given."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from pytest_gpuperf import stash
 from pytest_gpuperf.device.lock import HELD_VARIABLE
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
-from pytest_gpuperf.model.task import RevisionTask
+from pytest_gpuperf.model.task import Revision, RevisionTask
 from pytest_gpuperf.results import Ended, Results
-from pytest_gpuperf.revision import server
+from pytest_gpuperf.revision import process, server
+from pytest_gpuperf.revision.process import places_there
 from pytest_gpuperf.revision.server import RevisionServer
 from pytest_gpuperf.timing.process_opponent import Link, OtherSideLost, Quit, RunTest, Started, TestEnded
 
@@ -138,3 +139,49 @@ def test_a_process_that_has_lost_its_gpu_says_so_and_ends(served: Served) -> Non
 def test_a_partner_that_is_gone_is_an_error() -> None:
     with pytest.raises(OtherSideLost):
         Link(os.open(os.devnull, os.O_RDONLY), os.open(os.devnull, os.O_RDONLY)).send(Quit())
+
+
+# --- the places that it is given -------------------------------------------------------------------
+
+
+@pytest.fixture
+def placed(tmp_path: Path) -> Path:
+    """A working tree with a link to its tests, and beside it a worktree that has another set of them."""
+    for name in ("top/tests/test_a.py", "top/new/test_b.py", "tree/tests/test_a.py", "outside/test_c.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "top/t").symlink_to("tests")
+    (tmp_path / "tree/t").symlink_to("tests")
+    (tmp_path / "way").symlink_to(tmp_path / "top")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("start", "given", "there"),
+    [
+        ("top", [], []),
+        ("top", ["tests"], ["tests"]), ("top", ["tests/test_a.py::test_one"], ["tests/test_a.py"]),
+        ("top", ["tests/test_a.py", "tests/test_a.py::test_one"], ["tests/test_a.py"]),
+        ("top", ["t"], ["t"]), ("top", ["t/test_a.py::test_one"], ["t/test_a.py"]),
+        ("top", ["tests", "new"], ["tests"]), ("top", ["new"], None),
+        ("top/tests", ["test_a.py"], ["tests/test_a.py"]), ("top/tests", ["../t"], ["t"]),
+        ("way", ["tests"], ["tests"]), ("way/tests", ["test_a.py"], ["tests/test_a.py"]),
+    ],
+)  # fmt: skip
+def test_places_are_those_of_the_worktree(
+    placed: Path, monkeypatch: pytest.MonkeyPatch, start: str, given: list[str], there: list[str] | None
+) -> None:
+    found = places_of(placed, monkeypatch, start, given)
+    assert found == (None if there is None else [str(placed / "tree" / name) for name in there])
+
+
+def test_place_outside_of_the_repository_is_refused(placed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(pytest.UsageError, match=r"outside/test_c\.py lies outside of the repository .*top"):
+        places_of(placed, monkeypatch, "top", ["../outside/test_c.py"])
+
+
+def places_of(placed: Path, monkeypatch: pytest.MonkeyPatch, start: str, given: list[str]) -> list[str] | None:
+    monkeypatch.setattr(process, "given_places", lambda _: given)
+    config: Any = SimpleNamespace(invocation_params=SimpleNamespace(dir=placed / start))
+    revision = Revision(commit="c0", name="c0", archs=(), top=placed / "top", tree=placed / "tree")
+    return places_there(config, revision)

@@ -13,14 +13,18 @@ from pytest_gpuperf.baselines.git_objects import RevisionError
 from pytest_gpuperf.revision.worktree import described, resolve, worktree_of
 
 
-@pytest.fixture
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("GPUPERF_CACHE_DIR", str(tmp_path / "cache"))
-    folder = tmp_path / "project"
-    folder.mkdir()
+@pytest.fixture(scope="module")
+def first_state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("first")
     (folder / "kernel.cu").write_text("first")
     commit(folder, "First state")
     return folder
+
+
+@pytest.fixture
+def repository(first_state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GPUPERF_CACHE_DIR", str(tmp_path / "cache"))
+    return Path(shutil.copytree(first_state, tmp_path / "project"))
 
 
 def next_state(folder: Path, text: str) -> str:
@@ -89,16 +93,40 @@ def test_worktrees_that_cannot_be_reached_just_now_stay(repository: Path, tmp_pa
     assert git(tmp_path / "drive/other", "status", "--porcelain") == ""
 
 
-def test_a_file_that_a_run_leaves_in_a_submodule_goes(repository: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def library(repository: Path, tmp_path: Path) -> Path:
+    """A submodule at the state that ``repository`` names, and at no other: its folder."""
     (tmp_path / "library").mkdir()
     (tmp_path / "library/part.cuh").write_text("1")
     commit(tmp_path / "library")
     git(repository, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(tmp_path / "library"), "library")
-    head = commit(repository, "Add the library")
-    with worktree_of(repository, head) as tree:
-        (tree / "library/left.py").write_text("of a run")
-    with worktree_of(repository, head) as again:
-        assert sorted(path.name for path in (again / "library").iterdir()) == [".git", "part.cuh"]
+    commit(repository, "Add the library")
+    return repository / "library"
+
+
+def test_a_submodule_is_at_its_commit_of_then_without_what_a_run_left(repository: Path, library: Path) -> None:
+    head = resolve(repository, "HEAD")
+    (library / "part.cuh").write_text("2")
+    commit(library)
+    for _ in range(2):
+        with worktree_of(repository, head) as tree:
+            assert (tree / "library/part.cuh").read_text() == "1"
+            assert sorted(path.name for path in (tree / "library").iterdir()) == [".git", "part.cuh"]
+            (tree / "library/left.py").write_text("of a run")
+
+
+def test_a_submodule_without_its_commit_of_then_is_an_error(repository: Path, library: Path) -> None:
+    git(library, "checkout", "-q", "--orphan", "island")
+    commit(library, "Of another history")
+    git(library, "branch", "-q", "-D", "main")
+    git(library, "remote", "remove", "origin")
+    git(library, "reflog", "expire", "--expire=now", "--all")
+    git(library, "gc", "-q", "--prune=now")
+    with pytest.raises(RevisionError) as refusal, worktree_of(repository, resolve(repository, "HEAD")):
+        pass
+    said = str(refusal.value)
+    assert said.startswith("the submodule library cannot be checked out at its commit of then (")
+    assert said.endswith(f"To do: fetch that commit, git -C {library} fetch --all")
 
 
 def test_another_commit_takes_the_place_of_the_last(repository: Path) -> None:
