@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from evidence_tree import read_evidence
 from git_samples import commit
-from suite_under_test import RECORD, SIMULATED, Suite, run_bodies, with_baselines
+from suite_under_test import KERNEL, RECORD, SIMULATED, Suite, run_bodies, with_baselines
 
 from pytest_gpuperf.cli.command_line import main
 
@@ -27,13 +27,6 @@ def counted_time(monkeypatch):
     HOST.count(monkeypatch)
 """
 )
-KERNEL = """
-extern "C" __global__ void work(const float* a, float* b, int n)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) b[i] = a[i];
-}
-"""
 SUITE = """
 from simulated_gpu import HOST
 
@@ -68,7 +61,7 @@ def test_accuracy(cuda_kernel, gpu, gpuperf):
     result = gpuperf(launch_of(cuda_kernel, gpu), accuracy=lambda: 1.25)
     assert result.error == 1.25
 """
-FILES = {"work.cu": KERNEL, "test_suite.py": SUITE, "conftest.py": CONFTEST}
+FILES = {"work.cu": KERNEL.replace("STEPS", "1"), "test_suite.py": SUITE, "conftest.py": CONFTEST}
 LAUNCH = """a = gpu.random(1024, seed=1)
 launch = cuda_kernel("work.cu", "work").launch(grid=8, block=256, args=(a, a.copy(), 1024))
 """
