@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -79,15 +78,9 @@ def on_record(suite: Suite, test: str) -> dict:
 
 def verdicts(suite: Suite, *arguments: str, subprocess: bool = False) -> dict[str, str]:
     """By test and kind of evidence, of all that was gated beside the time."""
-    suite.run("--gpuperf", "--gpuperf-report=found.json", *arguments, subprocess=subprocess)
-    found = json.loads((suite.path / "found.json").read_text())
-    return {
-        f"{one['test']}.{judged['kind']}": judged["verdict"]
-        for one in found["tests"]
-        for work in one.get("workloads", ())
-        for judged in work.get("judgements", ())
-        if judged["kind"] not in ("static", "time")
-    }
+    suite.run("--gpuperf", *arguments, subprocess=subprocess)
+    judged = (one for one in suite.judgements() if one["kind"] not in ("static", "time"))
+    return {f"{one['test']}.{one['kind']}": one["verdict"] for one in judged}
 
 
 def edit(suite: Suite, *, zeros: int = 100_000, spin: str = "500", error: str = "1.25") -> None:
