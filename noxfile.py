@@ -21,7 +21,7 @@ PYTESTS = ("pytest==8.0.*", "pytest==8.4.*", NEWEST, "pytest @ git+https://githu
 """The oldest, the last of the eighth, the newest, and the main branch."""
 TESTS = (
     "tests/plugin/test_static_gate.py", "tests/plugin/test_time_gate.py", "tests/plugin/test_update.py",
-    "tests/plugin/test_second_process.py", "tests/plugin/test_static_only.py", "tests/plugin/test_other_plugins.py",
+    "tests/plugin/test_second_process.py", "tests/plugin/test_static_only.py", "tests/plugin/test_honest_mistakes.py",
 )  # fmt: skip
 OTHERS = ("pytest-cov", "pytest-randomly", "pytest-rerunfailures", "pytest-timeout", "pytest-xdist")
 FORKED = ("pytest-forked",)
@@ -54,7 +54,7 @@ def versions(session: nox.Session, pytest: str) -> None:
 @nox.session(python=PYTHONS[2])
 @nox.parametrize("pytest", (PYTESTS[0], NEWEST))
 def beside(session: nox.Session, pytest: str) -> None:
-    """All the other plugins at once, each in ``tests/plugin/test_other_plugins.py``."""
+    """All the other plugins at once, each in ``tests/plugin/test_honest_mistakes.py``."""
     install(session, pytest, *OTHERS, *(FORKED if pytest != NEWEST else ()))
     own = ("-p", "no:randomly", "-p", "no:cacheprovider")
-    session.run("python", "-m", "pytest", "-q", *own, "tests/plugin/test_other_plugins.py", *session.posargs)
+    session.run("python", "-m", "pytest", "-q", *own, "tests/plugin/test_honest_mistakes.py", *session.posargs)

@@ -26,12 +26,12 @@ PACKAGE = "pytest_gpuperf"
 KILLED = ["--ignore=tests/unit/baselines/test_writing.py"]
 """Starts processes and kills them, for seconds: what survives would wait for them."""
 ROOMS = {
-    "judge": (["tests/unit/judge"], 0.95),
-    "timing": (["tests/unit/timing"], 0.85),
-    "baselines": (["tests/unit/baselines", *KILLED], 0.9),
-    "session": (["tests/unit/session"], 0.8),
+    "judge": (["tests/unit/judge"], 0.95, ("*",)),
+    "timing": (["tests/unit/timing"], 0.85, ("*",)),
+    "baselines": (["tests/unit/baselines", *KILLED], 0.9, ("*",)),
+    "session": (["tests/unit/session"], 0.92, ("exit_policy.py", "missing.py")),
 }
-"""Tests that are to hold a room in place, and the least score."""
+"""Tests that are to hold a room in place, the least score, and the room's modules that decide."""
 QUICK = {"CI": "true", "GPUPERF_TESTS_COLD": "1"}
 """One Hypothesis seed, and no server of warm processes: each mutant is a session of pytest, and would start one."""
 RUN_MUTMUT = "from mutmut.__main__ import cli; cli()"
@@ -53,7 +53,8 @@ def prepare(folder: Path, room: str, tests: Sequence[str]) -> None:
             link.symlink_to(path)
     others = [path.name for path in entries if path.name not in (PACKAGE, "tests")]
     settings = {
-        "source_paths": [PACKAGE], "only_mutate": [f"{PACKAGE}/{room}/*"], "also_copy": others,
+        "source_paths": [PACKAGE], "also_copy": others,
+        "only_mutate": [f"{PACKAGE}/{room}/{module}" for module in ROOMS[room][2]],
         "pytest_add_cli_args": ["-p", "no:cacheprovider"], "pytest_add_cli_args_test_selection": list(tests),
     }  # fmt: skip
     lines = [f"{name}=\n" + "".join(f"    {value}\n" for value in values) for name, values in settings.items()]
@@ -100,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tests", nargs="+", help="pytest's selection instead of the room's")
     parser.add_argument("--processes", type=int, default=1)
     options = parser.parse_args(arguments)
-    tests, least = ROOMS[options.room]
+    tests, least, _ = ROOMS[options.room]
     folder = ROOT / ".mutation" / options.room
     prepare(folder, options.room, options.tests or tests)
     forget_survivors(folder)

@@ -13,6 +13,7 @@ import msgspec
 
 from pytest_gpuperf.baselines.lookup import records_stood_for, static_baseline, under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore, Update
+from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.judge.counters import Counts, replaced
 from pytest_gpuperf.judge.static_verdict import with_launch_of
 from pytest_gpuperf.model.evidence import Key, StaticRecord
@@ -52,7 +53,8 @@ def accept(run: Run) -> list[Recorded]:
             times.append(recorded_time(work, target, test.session, before, options))
     told = [one for one in times if one is not None]
     time = {(one.target, one.key): one.after for one in told if isinstance(one.after, TimeRecord)}
-    timed = {one.key for one in told if isinstance(one.after, TimeRecord) and _is_timed_anew(one.before, one.after)}
+    had = {(one.target, one.key): getattr(one.before, "rounds", ()) for one in told}
+    timed = {key for (target, key), record in time.items() if record.rounds != had[target, key]}
     static = wanted_static(store, accepted, options, timed)
     changed = [
         Recorded(key=key, target=arch, before=store.static(arch, key, toolchain), after=new)
@@ -60,9 +62,26 @@ def accept(run: Run) -> list[Recorded]:
     ]
     named = {one.cubin for one in static.values()} | {one.cubin for one in time.values()}
     cubins = [cubin for sha256, cubin in unpacked(accepted).items() if sha256 in named]
-    sweep = options.update == "all" and bool(static or time)
-    store.write(Update(static=static, time=time, cubins=cubins, asked=run.targets), sweep=sweep)
+    gone = _of_deleted_tests(run)
+    sweep = options.update == "all" and bool(static or time or gone)
+    store.write(Update(static=static, time=time, cubins=cubins, gone=gone, asked=run.targets), sweep=sweep)
+    if gone:
+        names = first_of(sorted({str(key) for key in gone}), 3)
+        run.outcome.left_out += (f"removed the records of {numbered(len(gone), 'workload')} without a test: {names}",)
     return [*changed, *told]
+
+
+def _of_deleted_tests(run: Run) -> set[Key]:
+    """Recorded workloads that no test has any more, of an update of everything by a full run without a failure.
+
+    Nothing is known of tests that were deselected or skipped with their file, or that could not be collected.
+    """
+    found = run.results.found
+    if run.options.update != "all" or found is None or found.failed or found.skipped:
+        return set()
+    if run.results.failures or found.selected != found.tests or not found.tests <= run.results.ends.keys():
+        return set()
+    return {key for key in run.records if found.lacks(run.config, key)}
 
 
 # --- machine code --------------------------------------------------------------------------------
@@ -82,7 +101,7 @@ def wanted_static(
             verdicts = {one.target: one for one in workload.judgements if one.kind == "static"}
             for arch, record in workload.static.items():
                 old = static_baseline(store, arch, workload.toolchain, workload, evidence.workloads)
-                if _has_label_of_its_own(workload, record):  # then no record of another name stays its baseline
+                if not workload.launched and workload.key.workload != record.kernel:  # a label: another has its name
                     old = store.static(arch, workload.key, workload.toolchain)
                 without_code = options.update == "all" and old is not None and not store.has_cubin(old.cubin)
                 judged = verdicts.get(arch)
@@ -93,11 +112,6 @@ def wanted_static(
                         kept = record if known is None else under_recorded_launch(record, known, arch)
                         update[arch, workload.toolchain, key] = kept
     return update
-
-
-def _has_label_of_its_own(workload: WorkloadEvidence, record: StaticRecord) -> bool:
-    """Whether a kernel that was not launched is called otherwise than by its name, because another one has it."""
-    return not workload.launched and workload.key.workload != record.kernel
 
 
 def _figures(record: StaticRecord, old: StaticRecord | None = None) -> StaticRecord:
@@ -146,11 +160,6 @@ def recorded_time(
         known, new = Counts.of(after), Counts.of(work)
         after = _with_counts(after, replaced(known, new) if "counters" in taken else replaced(new, known))
     return None if after == before else msgspec.structs.replace(recorded, after=after)
-
-
-def _is_timed_anew(before: TimeRecord | StaticRecord | None, after: TimeRecord) -> bool:
-    """Whether a record has other rounds than before."""
-    return not isinstance(before, TimeRecord) or before.rounds != after.rounds
 
 
 def _timed_anew(

@@ -100,7 +100,9 @@ def instruction_growth(case: Case) -> Finding | None:
 
 
 def _explained(case: Case) -> float:
-    """Instructions that are new for reasons of their own: memory accesses, barriers, divisions."""
+    """Instructions that are new for reasons of their own: memory accesses, barriers, divisions, double precision."""
+    if grew(case.was.classes.get("fp64", 0), case.now.classes.get("fp64", 0), FP64_GROWTH):
+        return max(case.now.issued - case.was.issued, 0)
     new = {name: max(count - case.was.classes.get(name, 0), 0) for name, count in case.now.classes.items()}
     divisions = max(case.now.divisions - case.was.divisions, 0)
     return sum(new.get(name, 0) for name in (*MEMORY, "barrier")) + divisions * DIVISION_INSTRUCTIONS

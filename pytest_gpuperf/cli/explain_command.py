@@ -40,7 +40,7 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
             f"no run has left its evidence in {start} or above in its repository ({last_run.FOLDER}/{last_run.FILE}): "
             "run pytest --gpuperf first"
         )
-    root = last_run.root_of(path)
+    root = path.parents[1]
     run = read_report(path, "run pytest --gpuperf again")
     name = parsed.node_id and seen_from_root(parsed.node_id, root)
     found = [(test, work) for test in run.tests for work in test.workloads if not name or work.key.is_of(name)]

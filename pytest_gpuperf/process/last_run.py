@@ -16,8 +16,6 @@ from pytest_gpuperf.process.repository import checkout_around
 
 FOLDER = ".gpuperf"
 FILE = "last-run.json"
-LARGEST_BYTES = 64 << 20
-"""A run whose evidence is larger is not kept; about 20 000 timed workloads."""
 
 
 def path_below(root: Path) -> Path:
@@ -25,16 +23,9 @@ def path_below(root: Path) -> Path:
     return root / FOLDER / FILE
 
 
-def root_of(path: Path) -> Path:
-    """The root whose last run lies in ``path``."""
-    return path.parent.parent
-
-
 def keep(root: Path, content: bytes) -> None:
     """Put a report in JSON in the place of the one before.  Raises ``GpuperfError``."""
     target = path_below(root)
-    if len(content) > LARGEST_BYTES:
-        raise GpuperfError(f"the evidence of this run has {len(content)} bytes and is not kept for gpuperf explain")
     if target.parent.is_symlink():
         raise GpuperfError(f"{target.parent} is a link, and nothing is written through it: remove it")
     try:

@@ -41,11 +41,7 @@ def changed_since(folder: Path, commit: str) -> frozenset[Path] | None:
     Their paths have no links, and nothing hidden is among them.  None where git cannot tell, as where a shallow clone
     lacks the commit.
     """
-    changed = _changed(folder, commit) if re.fullmatch("[0-9a-f]{40,64}", commit) else None
-    top = os.path.realpath(_git(folder, "rev-parse", "--show-toplevel") or "")
-    if changed is None:
-        return None
-    return frozenset(one for one in changed if not any(part.startswith(".") for part in one.relative_to(top).parts))
+    return _changed(folder, commit, hidden=False) if re.fullmatch("[0-9a-f]{40,64}", commit) else None
 
 
 def branch_of(folder: Path) -> str:
@@ -56,13 +52,14 @@ def branch_of(folder: Path) -> str:
     return next(filter(None, map(os.environ.get, CI_BRANCHES)), "") or ""
 
 
-def _changed(folder: Path, commit: str) -> list[Path] | None:
+def _changed(folder: Path, commit: str, *, hidden: bool = True) -> frozenset[Path] | None:
     """Tracked files that differ from a commit, their paths without links; None where git cannot tell."""
     top = _git(folder, "rev-parse", "--show-toplevel")
     named = _git(Path(top), "diff", "--name-only", "--no-renames", "--no-relative", "-z", commit) if top else None
     if top is None or named is None:
         return None
-    return [Path(os.path.realpath(top), name) for name in named.split("\0") if name]
+    kept = [name for name in named.split("\0") if name and (hidden or not f"/{name}".count("/."))]
+    return frozenset(Path(os.path.realpath(top), name) for name in kept)
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

@@ -22,7 +22,7 @@ def test_memory(gpu, gpuperf):
     def work():
         scratch = cupy.zeros(SCRATCH, dtype="float32")
         return (x + 1).sum() + scratch[0]
-    result = gpuperf(work, name="work", measure=("memory",))
+    result = gpuperf(work, name="work", measure=("memory",), tolerance=0.5)
     assert result.memory_bytes >= 4 * (SCRATCH + (1 << 20))
 
 def test_host(gpu, gpuperf):
@@ -30,7 +30,7 @@ def test_host(gpu, gpuperf):
     def work():
         for _ in range(CALLS):
             cupy.add(x, 1, out=x)
-    assert 1000 < gpuperf(work, name="work", measure=("host",)).host_ns < 1e6
+    assert 1000 < gpuperf(work, name="work", measure=("host",), tolerance=0.5).host_ns < 1e6
 
 def test_launch(cuda_kernel, gpu, gpuperf):
     x, y = gpu.random(1 << 20, seed=1), gpu.empty(1 << 20)

@@ -28,7 +28,7 @@ from pytest_gpuperf.device.interface import PLAIN, Configuration, Dim3, LaunchLo
 from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceState
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.limits import TimerName
-from pytest_gpuperf.workload import figures
+from pytest_gpuperf.timing import host_time
 
 FACTS = DeviceFacts(
     name="Simulated GPU", slug="simulated-gpu", uuid="GPU-5111", compute_capability=(9, 0), sm_count=132,
@@ -268,8 +268,8 @@ class HostClock:
 
     def count(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Time what a test and the fixed work take of the host."""
-        monkeypatch.setattr(figures, "time", self)
-        monkeypatch.setattr(figures, "interpreter_work", lambda: self.work(self.FIXED_NS))
+        monkeypatch.setattr(host_time, "time", self)
+        monkeypatch.setattr(host_time, "interpreter_work", lambda: self.work(self.FIXED_NS))
 
 
 HOST = HostClock()

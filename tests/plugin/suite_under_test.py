@@ -185,6 +185,13 @@ class Suite:
         tests = read_evidence(self.path / "baselines/simulated-gpu/test_suite.jsonl")["tests"]
         return {test: next(iter(work.values())).get("counters", {}) for test, work in tests.items()}
 
+    def judgements(self) -> list[dict[str, Any]]:
+        """What the last run found: each judgement with the name of its ``test``."""
+        tests = json.loads((self.path / ".gpuperf/last-run.json").read_text())["tests"]
+        return [
+            one | {"test": test["test"]} for test in tests for work in test["workloads"] for one in work["judgements"]
+        ]
+
     def blame_another_compiler(self) -> None:
         """Let all baselines be of a compiler that made other machine code."""
         for path in (self.path / "baselines").rglob("*.json*"):

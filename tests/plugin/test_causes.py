@@ -5,7 +5,6 @@ Proven causes gate; measured time outranks what the machine code of its own GPU 
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import NamedTuple
 
@@ -169,16 +168,6 @@ def kernels(suite: Suite, shared_folder: Path) -> Suite:
     return with_baselines(suite, shared_folder / "causes", FILES, "--update-baselines", archs, CUDA_VISIBLE_DEVICES="")
 
 
-def verdicts(suite: Suite) -> dict[str, set[str]]:
-    document = json.loads((suite.path / ".gpuperf/last-run.json").read_text())
-    return {
-        test["test"].removeprefix("test_"): {
-            judged["verdict"] for work in test["workloads"] for judged in work["judgements"]
-        }
-        for test in document["tests"]
-    }
-
-
 def causes(section: str) -> list[str]:
     return [line for line in section.splitlines() if "cause:" in line]
 
@@ -189,10 +178,10 @@ def test_changes_have_their_verdict_and_the_cause_of_the_first_red_architecture(
     red = {name for name, edit in EDITS.items() if edit.verdict == "WORSE"}
     said = sections(result)
     assert said.keys() == red
-    found = verdicts(kernels)
-    assert {name: found[name] for name in found.keys() - red} == {name: {"SAME"} for name in EDITS.keys() - red}
+    found = {(one["test"].removeprefix("test_"), one["verdict"]) for one in kernels.judgements()}
+    assert {one for one in found if one[0] not in red} == {(name, "SAME") for name in EDITS.keys() - red}
     for name in red:
-        assert "WORSE" in found[name]
+        assert (name, "WORSE") in found
         assert f"cause: {EDITS[name].cause}" in causes(said[name])[0], name
     for name in ("top", "bins", "gelu"):
         (cause,) = causes(said[name])
@@ -226,9 +215,7 @@ def test_worse_code_is_a_note_where_it_is_faster_and_red_where_it_is_slower(
     recorded.edit("work.cu", "float x = a[i];", "float x = (float)((double)a[i] * 1.1);")
     recorded.edit("test_suite.py", "-DSTEPS=100", f"-DSTEPS={steps}")
     assert recorded.run("--gpuperf", "-k", "1024").ret == status
-    document = json.loads((recorded.path / ".gpuperf/last-run.json").read_text())
-    ((work,),) = (test["workloads"] for test in document["tests"])
-    (found,) = (judged for judged in work["judgements"] if judged["kind"] == "static")
+    (found,) = (one for one in recorded.judgements() if one["kind"] == "static")
     assert found["verdict"] == static
     assert found["reason"].startswith("worse, not slower: ") is (static == "SAME")
     assert "instructions: fp64" in found["reason"]

@@ -92,21 +92,12 @@ def test_plain_run_waits_for_nobody(locked_suite: Suite) -> None:
     locked_suite.run("-k", "not failing").assert_outcomes(passed=6)
 
 
-@pytest.fixture
-def every_test_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For an A/A test, which compares a launch with itself."""
-    monkeypatch.setattr(random, "random", lambda: 0.0)
-
-
-@pytest.mark.usefixtures("every_test_is_drawn")
-def test_aa_tests_of_equal_times_raise_no_warning(recorded: Suite) -> None:
+def test_aa_test_warns_of_a_launch_that_is_slower_than_itself(recorded: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(random, "random", lambda: 0.0)  # every test is drawn
     result = recorded.run("--gpuperf")
     result.assert_outcomes(passed=3)
     assert "A/A test" not in result.stdout.str()
 
-
-@pytest.mark.usefixtures("every_test_is_drawn")
-def test_aa_test_warns_of_a_launch_that_is_slower_than_itself(recorded: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     def moving(*given, **more):
         found = compare(*given, **more)
         comparison = msgspec.structs.replace(found.comparison, r=(0.05,) * 14, means=(0.05,) * 14)

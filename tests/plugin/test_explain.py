@@ -206,12 +206,7 @@ def walked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 
 
 def verdicts(suite: Suite) -> list[tuple[str, str, object]]:
-    return [
-        (judged["target"], judged["verdict"], judged.get("changes"))
-        for test in json.loads((suite.path / LAST_RUN).read_text())["tests"]
-        for work in test["workloads"]
-        for judged in work["judgements"]
-    ]
+    return [(one["target"], one["verdict"], one.get("changes")) for one in suite.judgements()]
 
 
 def test_changed_latency_changes_no_verdict_and_no_committed_byte(explained, walked, monkeypatch):

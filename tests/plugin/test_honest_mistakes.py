@@ -254,21 +254,14 @@ def test_path_misses_what_was_below_it(under_ci: Suite) -> None:
     assert under_ci.run("--gpuperf", "test_suite.py::test_work").ret == 0
 
 
-def test_last_failed_is_a_part(under_ci: Suite) -> None:
-    under_ci.write("test_plain.py", "def test_red():\n    assert False\n")
-    run = under_ci.pytester.runpytest_inprocess
-    cached = ("-p", "cacheprovider", "--gpuperf")
-    run(*cached)
-    result = run(*cached, "--lf")
-    result.stdout.fnmatch_lines(["partial run: it left out 3 of 3 workloads *"])
-    result.stdout.no_fnmatch_line("*NOT-MEASURED on*")
-
-
-def test_first_failure_ends_a_run_as_a_part(under_ci: Suite) -> None:
+def test_first_failure_and_last_failed_are_parts(under_ci: Suite) -> None:
     under_ci.edit("test_suite.py", "import pytest\n", "import pytest\ndef test_red():\n    assert False\n")
-    result = under_ci.run("--gpuperf", "-x")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.no_fnmatch_line("*NOT-MEASURED on*")
+    for flag, left_out in (("-x", None), ("--lf", 3)):
+        result = under_ci.pytester.runpytest_inprocess("-p", "cacheprovider", "--gpuperf", flag)
+        assert result.ret == pytest.ExitCode.TESTS_FAILED
+        result.stdout.no_fnmatch_line("*NOT-MEASURED on*")
+        if left_out:
+            result.stdout.fnmatch_lines([f"partial run: it left out {left_out} of 3 workloads *"])
 
 
 def test_skip_for_want_of_a_gpu_is_a_remark_without_one(without_gpu: Suite) -> None:

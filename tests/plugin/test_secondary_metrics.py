@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
 from evidence_tree import read_evidence
 from git_samples import commit
-from suite_under_test import RECORD, SIMULATED, Suite, run_bodies, with_baselines
+from suite_under_test import KERNEL, RECORD, SIMULATED, Suite, run_bodies, with_baselines
 
 from pytest_gpuperf.cli.command_line import main
 
@@ -27,13 +26,6 @@ def counted_time(monkeypatch):
     HOST.count(monkeypatch)
 """
 )
-KERNEL = """
-extern "C" __global__ void work(const float* a, float* b, int n)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) b[i] = a[i];
-}
-"""
 SUITE = """
 from simulated_gpu import HOST
 
@@ -68,7 +60,7 @@ def test_accuracy(cuda_kernel, gpu, gpuperf):
     result = gpuperf(launch_of(cuda_kernel, gpu), accuracy=lambda: 1.25)
     assert result.error == 1.25
 """
-FILES = {"work.cu": KERNEL, "test_suite.py": SUITE, "conftest.py": CONFTEST}
+FILES = {"work.cu": KERNEL.replace("STEPS", "1"), "test_suite.py": SUITE, "conftest.py": CONFTEST}
 LAUNCH = """a = gpu.random(1024, seed=1)
 launch = cuda_kernel("work.cu", "work").launch(grid=8, block=256, args=(a, a.copy(), 1024))
 """
@@ -86,15 +78,9 @@ def on_record(suite: Suite, test: str) -> dict:
 
 def verdicts(suite: Suite, *arguments: str, subprocess: bool = False) -> dict[str, str]:
     """By test and kind of evidence, of all that was gated beside the time."""
-    suite.run("--gpuperf", "--gpuperf-report=found.json", *arguments, subprocess=subprocess)
-    found = json.loads((suite.path / "found.json").read_text())
-    return {
-        f"{one['test']}.{judged['kind']}": judged["verdict"]
-        for one in found["tests"]
-        for work in one.get("workloads", ())
-        for judged in work.get("judgements", ())
-        if judged["kind"] not in ("static", "time")
-    }
+    suite.run("--gpuperf", *arguments, subprocess=subprocess)
+    judged = (one for one in suite.judgements() if one["kind"] not in ("static", "time"))
+    return {f"{one['test']}.{one['kind']}": one["verdict"] for one in judged}
 
 
 def edit(suite: Suite, *, zeros: int = 100_000, spin: str = "500", error: str = "1.25") -> None:

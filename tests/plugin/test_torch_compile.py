@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from suite_under_test import HERE, KERNEL, RECORD, SIMULATED, Suite, assert_refused, with_baselines
+from suite_under_test import HERE, KERNEL, RECORD, SIMULATED, Suite, assert_refused, run_bodies, with_baselines
 
 SAMPLES = HERE.parent / "unit" / "device"
 
@@ -19,6 +19,7 @@ sys.path.insert(0, {str(SAMPLES)!r})
 from inductor_samples import NARROW, SOFTMAX, WIDE, chosen, compiled_to, program
 
 WINNER, KERNELS = WIDE, [WIDE, NARROW, SOFTMAX]
+SEEN = []
 
 
 class Compiled:
@@ -26,6 +27,7 @@ class Compiled:
 
     def __call__(self, array, times=1):
         array *= times
+        SEEN.append("called")
         if Compiled.in_memory:
             return array
         Compiled.in_memory = True
@@ -122,20 +124,10 @@ class Watched(SimulatedGpu):
 
 
 def test_gpu_is_held_while_pytorch_tunes_and_waited_for(compiled: Suite) -> None:
-    compiled.write(
-        "conftest.py",
-        SIMULATED.replace("\ndef work", f"{WATCHED}\ndef work").replace("return Sim", "return Watched() or Sim"),
-    )
-    compiled.edit("stand_in.py", "WINNER, KERNELS", "SEEN = []\nWINNER, KERNELS")
-    compiled.edit("stand_in.py", "        array *= times", "        SEEN.append('called')\n        array *= times")
-    compiled.edit(
-        "test_suite.py",
-        "    assert x[0]",
-        "    assert SEEN == ['held', 'called', 'waited']\n    SEEN.clear()\n    assert x[0]",
-    )
-    compiled.edit("test_suite.py", "import Compiled", "import SEEN, Compiled\nimport numpy")
-    compiled.edit("test_suite.py", "gpu.full(", "numpy.full(")  # gpu's own would hold it too
-    compiled.run("--gpuperf").assert_outcomes(passed=2)
+    conftest = SIMULATED.replace("\ndef work", f"{WATCHED}\ndef work").replace("return Sim", "return Watched() or Sim")
+    compiled.write("conftest.py", conftest)
+    body = "from stand_in import SEEN, Compiled\ncuda_kernel.from_torch(Compiled(), np.full(64, 3.0, 'float32'))\n"
+    run_bodies(compiled, [f"{body}assert SEEN == ['held', 'called', 'waited']"], "--gpuperf").assert_outcomes(passed=1)
 
 
 TAKES = "from_torch takes what torch.compile(...) returned, and the arguments to call it with"

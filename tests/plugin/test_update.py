@@ -106,6 +106,24 @@ def test_new_takes_only_what_has_no_baseline(suite):
     assert after["test_work[1024]"] == before["test_work[1024]"]
 
 
+def test_an_update_of_everything_removes_the_records_of_deleted_tests(suite):
+    """Of a full run alone; machine code goes with its last record."""
+    suite.run("--update-baselines", ARCH)
+    before = len(cubins(suite))
+    suite.edit("test_suite.py", "def test_other(", "def not_a_test(")
+    for narrowed in (["--update-baselines=all", "-k", "1024"], ["--update-baselines=changed"]):
+        suite.run(*narrowed, ARCH)
+        assert "test_other" in static_records(suite)
+    result = suite.run("--update-baselines=all", ARCH)
+    result.stdout.fnmatch_lines(["*removed the records of 1 workload without a test: *test_other*"])
+    assert "test_other" not in static_records(suite)
+    assert len(cubins(suite)) < before
+    suite.write("test_broken.py", "import no_such_module")
+    suite.edit("test_suite.py", "def test_work(", "def not_one_either(")
+    suite.run("--update-baselines=all", ARCH)
+    assert "test_work" in str(static_records(suite)), "a file that was not collected may have it"
+
+
 def test_lost_machine_code_is_put_back(suite):
     """By an update of all; a changed launch is recorded without it too."""
     suite.run("--update-baselines", ARCH)

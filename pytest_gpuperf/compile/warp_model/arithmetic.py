@@ -75,6 +75,8 @@ COMPARE: dict[str, Callable[[int, int], bool]] = {
 }  # fmt: skip
 JOIN: dict[str, Callable[[int, int], int]] = {"AND": lambda a, b: a & b, "OR": lambda a, b: a | b,
                                               "XOR": lambda a, b: a ^ b}  # fmt: skip
+NORMAL = 2.0**-126
+"""The smallest float whose inverse is one, too."""
 
 Values = tuple[Value, ...]
 Rule = Callable[[Step, Values, Values], Values]
@@ -211,6 +213,46 @@ def _extreme(step: Step, numbers: Values, predicates: Values) -> Values:
     return (combine(lambda a, b, least: (min if least else max)((a, b), key=read), *numbers[:2], predicates[0]),)
 
 
+def _absolute(_step: Step, numbers: Values, _predicates: Values) -> Values:
+    return (combine(lambda bits: abs(signed(bits)) & WORD, numbers[0]),)
+
+
+def _to_float(step: Step, numbers: Values, _predicates: Values) -> Values:
+    """I2F, rounded up: how a division of integers begins."""
+    if "RP" not in step.modifiers or "F64" in step.modifiers:
+        return ()
+    read = _reader(step)
+
+    def convert(bits: int) -> int:
+        number = float(read(bits))
+        nearest = _float_bits(number)
+        return nearest + (1 if 0 < _float_of(nearest) < number else 0)
+
+    return (combine(convert, numbers[0]),)
+
+
+def _reciprocal(step: Step, numbers: Values, _predicates: Values) -> Values:
+    """MUFU.RCP of a number that is known, as only an integer division has it."""
+    if "RCP" not in step.modifiers:
+        return ()
+    return (combine(lambda bits: _float_bits(1 / n) if abs(n := _float_of(bits)) >= NORMAL else 0, numbers[0]),)
+
+
+def _to_integer(step: Step, numbers: Values, _predicates: Values) -> Values:
+    """F2I.U32.TRUNC."""
+    if not {"U32", "TRUNC"} <= step.modifiers:
+        return ()
+    return (combine(lambda bits: int(n) if 0 <= (n := _float_of(bits)) < 1 << 32 else 0, numbers[0]),)
+
+
+def _float_of(bits: int) -> float:
+    return float(struct.unpack("<f", struct.pack("<I", bits & WORD))[0])
+
+
+def _float_bits(number: float) -> int:
+    return int(struct.unpack("<I", struct.pack("<f", number))[0])
+
+
 def _halves(step: Step, _numbers: Values, _predicates: Values) -> Values:
     """HFMA2 R, -RZ, RZ, high, low: a constant, moved by the half-precision unit."""
     try:
@@ -230,6 +272,8 @@ RULES: dict[str, tuple[Rule, int]] = {
     "CS2R": (_move, 1), "CS2UR": (_move, 1), "LDC": (_move, 1), "LDCU": (_move, 1), "IADD3": (_add, 2),
     "IADD": (_add, 2), "VIADD": (_add, 2), "IMAD": (_multiply_add, 3), "LEA": (_scaled_add, 3), "SHF": (_shift, 3),
     "LOP3": (_logic, 4), "ISETP": (_compare, 2), "PLOP3": (_predicates, 1), "SEL": (_select, 2),
-    "IMNMX": (_extreme, 2), "VIMNMX": (_extreme, 2), "HFMA2": (_halves, 4), "SYNCS": (_granted, 0),
+    "IMNMX": (_extreme, 2), "VIMNMX": (_extreme, 2), "IABS": (_absolute, 1),
+    "HFMA2": (_halves, 4), "I2F": (_to_float, 1), "I2FP": (_to_float, 1), "MUFU": (_reciprocal, 1),
+    "F2I": (_to_integer, 1), "SYNCS": (_granted, 0),
 }  # fmt: skip
 """By the opcode's first word, without the U of the uniform form: the rule, and how many numbers it takes at least."""

@@ -12,10 +12,12 @@ from pytest_gpuperf.compile.machine_code.sass import Instruction, class_of, targ
 ZEROS = frozenset({"RZ", "URZ", "SRZ"})
 TRUE = frozenset({"PT", "UPT"})
 WORD_BYTES = 4
+COMPILER_BANK = 1 << 20
+"""Added to the places of constant bank 2, in which the compiler keeps constants of its own."""
 
 _REGISTER = re.compile(r"U?R(?:\d+|Z)")
 _PREDICATE = re.compile(r"!?U?P(?:\d+|T)")
-_CONSTANT = re.compile(r"c\[0x0\]\[(0x[0-9a-f]+|U?RZ)\]")
+_CONSTANT = re.compile(r"c\[0x([02])\]\[(0x[0-9a-f]+|U?RZ)\]")
 _ADDRESS = re.compile(r"\[([^\]]*)\]$")
 _TERM = re.compile(r"(U?R(?:\d+|Z))((?:\.\w+)*)|(-?0x[0-9a-f]+)")
 _STORES = ("STG", "STS", "STL", "ST", "RED", "REDG", "BAR", "EXIT", "BRA", "RET", "BSYNC", "BSSY", "BREAK", "LDGSTS")
@@ -156,7 +158,8 @@ def operand(text: str) -> Operand:
         return Operand(bare, "register", negative, inverted)
     constant = _CONSTANT.fullmatch(bare)
     if constant:
-        offset = 0 if constant[1].endswith("RZ") else int(constant[1], 16)
+        offset = 0 if constant[2].endswith("RZ") else int(constant[2], 16)
+        offset += COMPILER_BANK if constant[1] == "2" else 0
         return Operand(bare, "constant", negative, inverted, offset)
     try:
         return Operand(text, "number", number=int(text, 16))

@@ -90,8 +90,10 @@ def _disassembled(codes: Iterable[KernelCode]) -> Mapping[KernelCode, tuple[Cubi
 
 def _decoded(code: KernelCode, cubin: Cubin, lines: tuple[Instruction, ...]) -> DecodedKernel:
     kernel = cubin.kernels[code.symbol]
+    bank = cubin.elf.section(f".nv.constant2.{code.symbol}")
+    constants = bank.data if bank is not None else b""
     executed = executable(cubin, kernel, lines)
-    return DecodedKernel(executed, code.arch, kernel.parameters, parameter_base(kernel))
+    return DecodedKernel(executed, code.arch, kernel.parameters, parameter_base(kernel), constants)
 
 
 def _key(versions: Versions) -> str:

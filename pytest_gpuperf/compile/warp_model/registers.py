@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pytest_gpuperf.compile.warp_model import arithmetic
 from pytest_gpuperf.compile.warp_model.arithmetic import ONE, UNKNOWN, WORD, ZERO, Value, combine, lanes_of
 from pytest_gpuperf.compile.warp_model.decode import TRUE, WORD_BYTES, ZEROS, Operand, Step, registers_from
+from pytest_gpuperf.compile.warp_model.launch_inputs import is_size
 
 CONSTANT = ZEROS | TRUE
 """Registers and predicates that nothing changes."""
@@ -27,13 +28,21 @@ class RegisterComparison(NamedTuple):
 class Machine:
     """Registers and predicates of a warp."""
 
-    def __init__(self, special: Mapping[str, Value], constants: Mapping[int, Value]) -> None:
-        """``special`` registers by name, and words of ``constants`` by their place; what is in neither is unknown."""
+    def __init__(
+        self, special: Mapping[str, Value], constants: Mapping[int, Value], *, flags_off: bool = False
+    ) -> None:
+        """``special`` registers by name, and words of ``constants`` by their place; what is in neither is unknown.
+
+        With ``flags_off`` an example of a size that is asked whether it is zero is taken to be: an option that is off.
+        """
         self._special = special
         self._constants = constants
+        self._flags = {word.bits for word in constants.values() if word.example and is_size(word)} if flags_off else ()
         self._values: dict[str, Value] = dict.fromkeys(ZEROS, ZERO) | dict.fromkeys(TRUE, ONE)
         self.comparisons: dict[str, RegisterComparison] = {}
         """What each predicate was made of."""
+        self._stack: dict[int, Value] = {}
+        """Words of local memory by their address, as far as they are known."""
 
     def register(self, name: str) -> Value:
         return self._values.get(name, UNKNOWN)
@@ -55,9 +64,11 @@ class Machine:
 
     def execute(self, step: Step, guard: Value) -> None:
         """Compute what can be computed."""
+        if step.operation == "STL":
+            self._spill(step, guard)
         if not step.writes:
             return
-        found = self._compute(step)
+        found = self._unspilled(step) if step.operation == "LDL" else self._compute(step)
         if len(step.results) > 1 and found:
             places = range(0, 32 * len(step.results), 32)
             words = (combine(lambda bits, at=place: bits >> at & WORD, found[0]) for place in places)
@@ -67,10 +78,30 @@ class Machine:
             if name not in CONSTANT:
                 self._values[name] = value if guard is ONE else _merged(guard, value, self.register(name))
 
+    def _spill(self, step: Step, guard: Value) -> None:
+        """Keep what goes to the thread's stack; an index that is not known may overwrite any of it."""
+        place = self.address(step).bits
+        if not isinstance(place, int) or len(step.numbers) < 2 or step.bytes < WORD_BYTES:
+            self._stack.clear()
+            return
+        for offset, name in enumerate(registers_from(step.numbers[1].text, step.bytes // WORD_BYTES)):
+            at = place + WORD_BYTES * offset
+            self._stack[at] = _merged(guard, self.register(name), self._stack.get(at, UNKNOWN))
+
+    def _unspilled(self, step: Step) -> tuple[Value, ...]:
+        """What was kept on the stack, as one number."""
+        place = self.address(step).bits
+        if not isinstance(place, int) or step.bytes < WORD_BYTES:
+            return ()
+        words = [self._stack.get(place + offset, UNKNOWN) for offset in range(0, step.bytes, WORD_BYTES)]
+        return (_joined(words),)
+
     def _compute(self, step: Step) -> tuple[Value, ...]:
         """The results, as far as they are known; notes what a predicate is made of."""
         rule, carries = arithmetic.rule_of(step), step.operation == "IADD3"
         numbers = tuple([self._read(one, carries=carries) for one in step.numbers]) if rule is not None else ()
+        if step.operation == "ISETP" and step.modifiers & {"EQ", "NE"} and ZERO in numbers:
+            numbers = tuple([ZERO if one.example and one.bits in self._flags else one for one in numbers])
         made_of = self._made_of(step, numbers) if step.flags else None
         for name in step.flags:
             self.comparisons.pop(name, None)

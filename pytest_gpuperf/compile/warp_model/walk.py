@@ -5,11 +5,12 @@ twice: the second round shows what every further one costs, and how many there a
 is walked in all its rounds: they are the steps of a tree, and no two of them alike.  A call on a side that data decide
 is the slow path of a division or a root: it is counted, not walked.
 
-The first warp of a block stands for all of them.
+The first warp of a block stands for all of them, unless the thread's index decides about its way.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
@@ -34,10 +35,14 @@ from pytest_gpuperf.garbage import no_collection
 from pytest_gpuperf.model.evidence import Parameter
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
-MODEL_VERSION = 23
+MODEL_VERSION = 24
 """Raised whenever an estimate of the same machine code changes: a latency, a rule of the walk, a rounding."""
 MOST_VISITS = 100_000
 """Instructions walked before a dry run is given up, about a second: deep nests of loops and calls."""
+MOST_WARPS = 7
+"""Walked beside the first one of a block, if they go different ways; each stands for those around it."""
+BLOCK_VISITS = 5_000
+"""Instructions walked for them, some hundredths of a second."""
 
 
 class DecodedKernel:
@@ -49,13 +54,15 @@ class DecodedKernel:
         arch: str,
         parameters: Sequence[Parameter],
         parameter_base: int,
+        constants: bytes = b"",
     ) -> None:
-        """``parameter_base`` is where the parameters begin in constant bank 0."""
+        """``parameter_base`` is where the parameters begin in constant bank 0; ``constants`` are those of bank 2."""
         self.steps = with_jumps({line.address: decode(line) for line in instructions})
         self.meets = meeting_points(self.steps)
         self.arch = arch
         self.parameters = parameters
         self.parameter_base = parameter_base
+        self.constants = constants
 
 
 @no_collection()  # a walk makes very many records and no cycle of them: looking for cycles takes a fifth of its time
@@ -68,10 +75,23 @@ def dry_run(program: DecodedKernel, launch: KnownLaunch | None = None) -> WarpEs
     """
     if launch is not None and not launch.fits(program.parameters):
         return None
-    walk = Walk(program, launch)
-    if walk.too_long or (launch is not None and not walk.writes):
+    first = Walk(program, launch)
+    if not first.writes and not first.too_long:
+        first = Walk(program, launch, flags_off=False)
+    if first.too_long or (launch is not None and not first.writes):
         return None
-    return _summary(walk.visits, launch)
+    visits, rest = first.visits, launch.warps - 1 if launch is not None and first.warps_differ else 0
+    planned = min(rest, MOST_WARPS, BLOCK_VISITS // len(visits))
+    if planned:
+        others = [
+            Walk(program, launch, 1 + place * rest // planned, flags_off=first.flags_off) for place in range(planned)
+        ]
+        if any(other.too_long for other in others):
+            return None
+        _let_stand_for(visits, 1 / (1 + rest))
+        visits = [*visits, *itertools.chain.from_iterable(other.visits for other in others)]
+        _let_stand_for(visits[len(first.visits) :], rest / planned / (1 + rest))
+    return _summary(visits, launch)
 
 
 def _summary(visits: Sequence[Visit], launch: KnownLaunch | None) -> WarpEstimate:
@@ -98,13 +118,18 @@ def _summary(visits: Sequence[Visit], launch: KnownLaunch | None) -> WarpEstimat
 class Walk:
     """The way of one warp of a block."""
 
-    def __init__(self, program: DecodedKernel, launch: KnownLaunch | None) -> None:
+    def __init__(
+        self, program: DecodedKernel, launch: KnownLaunch | None, warp: int = 0, *, flags_off: bool = True
+    ) -> None:
         """Walk to the end."""
+        self.flags_off = flags_off
         self.visits: list[Visit] = []
+        self.warps_differ = False
+        """Whether the thread's index decided what some lanes of the warp do, as it may decide what other warps do."""
         self._steps: Mapping[int, Step] = program.steps
         self._meets = program.meets
-        words = constant_words(program.arch, program.parameters, program.parameter_base, launch)
-        self._machine = Machine(special_registers(launch), words)
+        words = constant_words(program.arch, program.parameters, program.parameter_base, program.constants, launch)
+        self._machine = Machine(special_registers(launch, warp), words, flags_off=flags_off)
         self._clock = Clock()
         self._arrivals: dict[tuple[int, int], list[int]] = {}
         """By head and end of a loop: the numbers of visits when the way came back.  Loops may share a head."""
@@ -127,6 +152,7 @@ class Walk:
     def _visit(self, step: Step) -> int | None:
         """Execute one instruction; returns the address of the next."""
         guard = self._machine.predicate(step.guard)
+        self.warps_differ |= isinstance(guard.bits, tuple) and not guard.example
         visit = Visit(step, self._splits.share, self._splits.lanes.data_share, *self._clock.advance(step))
         if step.klass in ADDRESSED:
             visit.pattern = pattern_of(step, self._machine.address(step), active_lanes(guard, self._splits.mask))
@@ -166,6 +192,7 @@ class Walk:
         named = condition_of(step)
         condition = self._machine.predicate(named)
         visit.comparison = self._machine.comparisons.get(named.text) if named else None
+        self.warps_differ |= isinstance(condition.bits, tuple) and not condition.example
         forward = target > step.address
         ends = condition.bits == 0
         if not forward and named is not None and condition.example:

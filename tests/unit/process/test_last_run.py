@@ -29,14 +29,6 @@ def test_a_run_from_above_the_repository_is_none_of_its_own(tmp_path: Path) -> N
     assert last_run.find(deep) == last_run.path_below(top)
 
 
-def test_a_run_too_large_is_not_kept_and_the_one_before_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    last_run.keep(tmp_path, RUN)
-    monkeypatch.setattr(last_run, "LARGEST_BYTES", 10)
-    with pytest.raises(GpuperfError, match="is not kept for gpuperf explain"):
-        last_run.keep(tmp_path, b"of another run")
-    assert last_run.path_below(tmp_path).read_bytes() == RUN
-
-
 @pytest.mark.parametrize("place", [".gpuperf", ".gpuperf/last-run.json", ".gpuperf/.gitignore"])
 def test_nothing_is_written_through_a_link_that_a_repository_brings(tmp_path: Path, place: str) -> None:
     """A file is put in the place of the link; a folder that is one is refused."""

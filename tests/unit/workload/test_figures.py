@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pytest_gpuperf.workload import figures as module
-from pytest_gpuperf.workload.figures import array_bytes, calls_of, cost_of, cpu_model, host_time
+from pytest_gpuperf.timing import host_time as module
+from pytest_gpuperf.timing.host_time import calls_of, cost_of, cpu_model, host_time
+from pytest_gpuperf.workload.figures import array_bytes
 
 
 class Clock:

@@ -109,10 +109,29 @@ def test_comparisons_of_two_words_agree_with_those_of_one_instruction(a: int, b:
     assert number(on, "R8") == int(a != b)
 
 
+@given(st.integers(0, 1 << 22), st.integers(1, 1 << 20))
+def test_a_division_of_integers_is_followed_through_its_reciprocal(a: int, b: int) -> None:
+    """The sequence that the compiler makes of a / b with a run-time b."""
+    on = run(
+        machine(R2=a, R0=b),
+        ("I2F.U32.RP", "R3, R0"), ("MUFU.RCP", "R3, R3"), ("VIADD", "R4, R3, 0xffffffe"),
+        ("F2I.FTZ.U32.TRUNC.NTZ", "R5, R4"), ("IMAD.MOV", "R6, RZ, RZ, -R5"), ("IMAD", "R7, R6, R0, RZ"),
+        ("IMAD.MOV.U32", "R4, RZ, RZ, RZ"), ("IMAD.HI.U32", "R5, R5, R7, R4"), ("IMAD.HI.U32", "R8, R5, R2, RZ"),
+        ("IMAD.MOV", "R9, RZ, RZ, -R8"), ("IMAD", "R9, R0, R9, R2"),
+    )  # fmt: skip
+    quotient, rest = number(on, "R8"), number(on, "R9")
+    assert quotient * b + rest == a
+    assert a // b - quotient in (0, 1, 2)  # the code corrects it with compares behind this
+
+
 @given(words, words)
-def test_minimum_and_maximum(a: int, b: int) -> None:
-    on = run(machine(R2=a, R3=b), ("IMNMX", "R4, R2, R3, PT"), ("VIMNMX.U32", "R5, R2, R3, !PT"))
+def test_minimum_maximum_and_absolute_value(a: int, b: int) -> None:
+    on = run(
+        machine(R2=a, R3=b),
+        ("IMNMX", "R4, R2, R3, PT"), ("VIMNMX.U32", "R5, R2, R3, !PT"), ("IABS", "R6, R2"),
+    )  # fmt: skip
     assert (signed(number(on, "R4")), number(on, "R5")) == (min(signed(a), signed(b)), max(a, b))
+    assert number(on, "R6") == abs(signed(a)) & WORD
 
 
 def test_a_result_under_a_predicate_is_merged_lane_by_lane() -> None:

@@ -95,6 +95,9 @@ ROUNDS = {
     "around one that shares its head": (
         100, [("MOV R0, RZ", "LDS R3, [R4]", "ISETP.NE.AND P1, PT, R3, RZ, PT", "@P1 BRA 1", ADD,
                "IADD3 R0, R0, 0x1, RZ", "ISETP.NE.AND P0, PT, R0, 0x64, PT", "@P0 BRA 1", "EXIT")]),
+    "a counter that was spilled": (
+        100, [("MOV R9, 0x8", "MOV R0, RZ", "STL [R9], R0", "LDL R0, [R9]", ADD, "IADD3 R0, R0, 0x1, RZ",
+               "STL [R9], R0", "ISETP.NE.AND P0, PT, R0, 0x64, PT", "@P0 BRA 3", "EXIT")]),
 }  # fmt: skip
 
 
@@ -192,3 +195,12 @@ def test_what_an_unrolled_loop_leaves_over_is_nothing() -> None:
                  "@P0 BRA 7", "EXIT")  # fmt: skip
     assert "mufu" not in run.executed
     assert run.executed["fp32"] == 256
+
+
+def test_warps_that_go_other_ways_are_walked_too() -> None:
+    lines = ("S2R R0, SR_TID.X", "ISETP.GE.AND P0, PT, R0, 0x10, PT", "@P0 BRA 4", "FADD R1, R1, R1",
+             "STG.E [R2], R1", "EXIT")  # fmt: skip
+    found = launched(*lines, launch=LAUNCH._replace(block=(1024, 1, 1)))
+    assert found is not None
+    assert found.executed["fp32"] == pytest.approx(1 / 32, rel=0.01)
+    assert found.executed["global_store"] == 1
