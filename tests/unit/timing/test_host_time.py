@@ -1,19 +1,15 @@
-"""What a workload costs beside its time: what is in the ratio of a host time, and how much data a launch is given."""
+"""Times of the CPU: what is in a ratio, and what is not."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
-import numpy as np
 import pytest
 
 from pytest_gpuperf.timing import host_time as module
 from pytest_gpuperf.timing.host_time import calls_of, cost_of, cpu_model, host_time
-from pytest_gpuperf.workload.figures import array_bytes
 
 
 class Clock:
@@ -93,22 +89,3 @@ def test_the_cpu_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text:
 
 def test_the_fixed_work_goes_on_for_some_microseconds() -> None:
     assert 1000 < module._fixed_cost() < 1e7
-
-
-# --- memory --------------------------------------------------------------------------------------
-
-
-def on_device(address: int, elements: int) -> Any:
-    """Bytes of another library's array."""
-    facts = {"typestr": "|u1", "shape": (elements,), "data": (address, False), "version": 3}
-    return SimpleNamespace(__cuda_array_interface__=facts)
-
-
-@pytest.mark.parametrize(("arguments", "size"), [
-    ((on_device(0, 100), on_device(200, 100), 7, 1.5, np.int32(3)), 200),
-    ((on_device(0, 100), on_device(0, 100)), 100),
-    ((on_device(0, 50), on_device(50, 100), on_device(0, 100)), 200),
-    ((np.zeros(10), np.zeros(5)), 120), ((), 0), ((on_device(0, 100), 1 << 40, object()), 100),
-])  # fmt: skip
-def test_an_address_counts_once_and_bare_numbers_do_not(arguments: Any, size: int) -> None:
-    assert array_bytes(SimpleNamespace(arguments=arguments)) == size  # type: ignore[arg-type]
