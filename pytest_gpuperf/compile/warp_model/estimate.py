@@ -18,6 +18,7 @@ from pytest_gpuperf.compile.machine_code.sass import Instruction, disassemble
 from pytest_gpuperf.compile.toolkit import disassembler
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
 from pytest_gpuperf.compile.warp_model.walk import MODEL_VERSION, DecodedKernel, dry_run
+from pytest_gpuperf.garbage import no_collection
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
 KEPT = 16
@@ -42,6 +43,7 @@ EstimatePair = tuple[WarpEstimate | None, WarpEstimate | None]
 no such kernel."""
 
 
+@no_collection()  # they make very many records and no cycle of them: looking for cycles takes a fifth of the time
 def estimates_of(several: Iterable[Versions], cache: CompileCache | None = None) -> dict[Versions, EstimatePair]:
     """Estimates that compare, of each of several kernels.
 

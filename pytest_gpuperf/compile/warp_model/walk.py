@@ -31,7 +31,6 @@ from pytest_gpuperf.compile.warp_model.control_flow import (
 from pytest_gpuperf.compile.warp_model.decode import Step, decode
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch, constant_words, special_registers
 from pytest_gpuperf.compile.warp_model.registers import Machine, RegisterComparison, active_lanes
-from pytest_gpuperf.garbage import no_collection
 from pytest_gpuperf.model.evidence import Parameter
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
@@ -65,7 +64,6 @@ class DecodedKernel:
         self.constants = constants
 
 
-@no_collection()  # a walk makes very many records and no cycle of them: looking for cycles takes a fifth of its time
 def dry_run(program: DecodedKernel, launch: KnownLaunch | None = None) -> WarpEstimate | None:
     """Walk one warp through a kernel, as it is launched if that is known.
 
