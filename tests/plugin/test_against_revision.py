@@ -61,11 +61,11 @@ def test_same_tree_on_both_sides_is_named_and_no_baseline_is_touched(
 ) -> None:
     monkeypatch.chdir(project.path)
     monkeypatch.delenv("CI")
-    assert project.run(*STATIC, "--update-baselines=all", subprocess=True).ret == 0
+    assert project.run(*STATIC, "--update-baselines=all").ret == 0
     capsys.readouterr()
     assert main(["baselines"]) == 0
     before = capsys.readouterr().out
-    result = project.run(*AGAINST, subprocess=True)
+    result = project.run(*AGAINST)
     assert result.ret == 0, result.stdout.str()
     result.stdout.fnmatch_lines(["*against HEAD*", "* is what is checked out here, and no tracked file is changed: *"])
     result.stdout.no_fnmatch_line("*NEW*")
@@ -82,7 +82,7 @@ def test_gain_over_the_merge_base_makes_no_baseline_stale(project: Suite) -> Non
     git(project.path, "checkout", "-q", "-b", "branch")
     project.write("work.cu", fast)
     commit(project.path)
-    result = project.run(*STATIC, "--gpuperf-against=merge-base:main", subprocess=True)
+    result = project.run(*STATIC, "--gpuperf-against=merge-base:main")
     assert result.ret == 0, result.stdout.str()
     result.stdout.fnmatch_lines(["*  BETTER  on sm_90 (static)", "    instructions: fp64 * -> 0"])
     result.stdout.no_fnmatch_line("*baseline is stale*")
@@ -95,7 +95,7 @@ def test_spill_is_red_with_its_figures(project: Suite, monkeypatch: pytest.Monke
     name = with_hog(project)
     commit(project.path)
     project.write(name, hog_test(SPILL))
-    result = project.run(*AGAINST, subprocess=True)
+    result = project.run(*AGAINST)
     assert (result.ret, outcome(result)) == (1, {"failed": 1})
     result.stdout.fnmatch_lines(["*WORSE*", "*spill*0 -> *"])
     result.stdout.no_fnmatch_line("*--update-baselines*")
@@ -104,7 +104,7 @@ def test_spill_is_red_with_its_figures(project: Suite, monkeypatch: pytest.Monke
 
 def test_workers_of_xdist_compare_with_it_too(project: Suite) -> None:
     project.edit("other.cu", "2.0f", "4.0f")
-    result = project.run(*AGAINST, "-n", "2", subprocess=True)
+    result = project.run(*AGAINST, "-n", "2")
     assert (result.ret, outcome(result)) == (0, {"static": 3})
     result.stdout.fnmatch_lines(["*doubling*SAME*"])
     assert result.stdout.str().count("comparing with") == 1
@@ -112,7 +112,7 @@ def test_workers_of_xdist_compare_with_it_too(project: Suite) -> None:
 
 def test_selection_is_that_of_both_sides(project: Suite) -> None:
     project.edit("work.cu", "x * 1.5f", "x * 1.5f + b[i]")
-    result = project.run(*AGAINST, "test_suite.py::test_work", "-k", "1024", subprocess=True)
+    result = project.run(*AGAINST, "test_suite.py::test_work", "-k", "1024")
     assert outcome(result) == {"static": 1, "deselected": 1}
     result.stdout.fnmatch_lines(["*SAME*"])
     result.stdout.no_fnmatch_line("*GONE*")
@@ -124,7 +124,7 @@ def test_loss_is_red_behind_a_link_and_beside_pytest_s_root(project: Suite) -> N
     (project.path / "t").symlink_to("tests")
     commit(project.path)
     project.write(name, hog_test(SPILL))
-    result = project.run(*AGAINST, "-c", "conf/pytest.ini", "t", subprocess=True)
+    result = project.run(*AGAINST, "-c", "conf/pytest.ini", "t")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*WORSE*"])
 
@@ -136,7 +136,7 @@ def test_path_in_addopts_is_of_its_own_revision(project: Suite) -> None:
     commit(project.path)
     project.write(name, hog_test(SPILL))
     project.write("pytest.ini", "[pytest]\naddopts = test_other.py\n")
-    result = project.run(*AGAINST, "-n", "2", subprocess=True)
+    result = project.run(*AGAINST, "-n", "2")
     assert result.ret == 0
     assert "partial run: it left out 1 of 2 tests that " in result.stdout.str()
 
@@ -153,7 +153,7 @@ def test_what_only_one_side_has_is_new_or_gone_and_passes(project: Suite) -> Non
     project.edit(
         "test_suite.py", 'kernel = cuda_kernel("other.cu", "other")', 'kernel = cuda_kernel("third.cu", "third")'
     )
-    result = project.run(*AGAINST, subprocess=True)
+    result = project.run(*AGAINST)
     assert result.ret == 0, result.stdout.str()
     result.stdout.fnmatch_lines(
         ["GONE, only in *: test_suite.py::test_other", "3 new workloads without a counterpart in HEAD"]
@@ -164,13 +164,13 @@ def test_loss_is_not_hidden_by_a_new_name(project: Suite) -> None:
     name = with_hog(project)
     commit(project.path)
     project.write(name, hog_test(name="hag"))
-    green = project.run(*AGAINST, subprocess=True)
+    green = project.run(*AGAINST)
     assert green.ret == 0, green.stdout.str()
     green.stdout.fnmatch_lines(["* 1 UNCHANGED"])
     green.stdout.no_fnmatch_line("*GONE*")
     (project.path / name).rename(project.path / "test_hag.py")
     project.write("test_hag.py", hog_test(SPILL))
-    red = project.run(*AGAINST, subprocess=True)
+    red = project.run(*AGAINST)
     assert red.ret == 1
     red.stdout.fnmatch_lines(
         ["hog  NOT-COMPARABLE  on sm_90*", "*it has the kernel of test_hog.py::test_hog [[]hog], which is gone, and "
@@ -185,7 +185,7 @@ def test_renamed_kernel_is_the_same_and_tests_that_do_not_reach_theirs_are_missi
     project.edit(
         "test_suite.py", "gpuperf, size):\n", "gpuperf, size):\n    size < 2000 or pytest.skip('later')\n    return\n"
     )
-    result = project.run(*AGAINST, subprocess=True)
+    result = project.run(*AGAINST)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["* 1 UNCHANGED*"])
     said = result.stdout.str()
@@ -226,7 +226,7 @@ def test_what_could_not_run_there_is_not_comparable(project: Suite) -> None:
     for number, name in enumerate(THERE):
         project.write(name, hog_test(name="abxcdef"[number]))
         project.write(str(Path(name).parent / "hog.cu"), HOG)
-    result = project.run(*AGAINST, subprocess=True)
+    result = project.run(*AGAINST)
     assert result.ret == 1
     said = " ".join(result.stdout.str().split())
     assert f"{len(THERE)} workloads: {len(THERE)} NOT-COMPARABLE" in said
@@ -248,7 +248,7 @@ def test_process_that_comes_to_no_test_is_an_error_of_the_run(project: Suite, co
     project.write("conftest.py", conftest)
     commit(project.path)
     project.write("conftest.py", "")
-    result = project.run(*AGAINST, subprocess=True)
+    result = project.run(*AGAINST)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "its tests cannot run: " in result.stderr.str()
     result.stderr.fnmatch_lines([f"*{said}"])
@@ -296,7 +296,7 @@ def test_unchanged_code_is_not_paired_and_has_times_for_what_looks_at_them(
     gpu_project.write("test_rounds.py", ROUNDS)
     gpu_project.write("test_turns.py", IN_TURN)
     commit(gpu_project.path)
-    result = gpu_project.run(*ON_GPU, subprocess=True)
+    result = gpu_project.run(*ON_GPU)
     assert (result.ret, outcome(result)) == (0, {"passed": 5}), result.stdout.str()
     result.stdout.fnmatch_lines(["5 workloads: 5 UNCHANGED"])
     result.stdout.no_fnmatch_line("*no time baseline*")
@@ -327,7 +327,7 @@ def test_changed_code_is_paired(gpu_project: Suite) -> None:
     gpu_project.change_code()
     gpu_project.write("test_behind.py", BEHIND_A_TIME.replace("=STEPS", "=400"))
     gpu_project.write("test_arguments.py", OTHER_ARGUMENTS.replace("SIZE", "512"))
-    result = gpu_project.run(*ON_GPU, "--gpuperf-open=fail", subprocess=True)
+    result = gpu_project.run(*ON_GPU, "--gpuperf-open=fail")
     assert (result.ret, outcome(result)) == (1, {"passed": 3, "failed": 2}), result.stdout.str()
     result.stdout.fnmatch_lines(["6 workloads: 1 SLOWER, 1 NOT-COMPARABLE, 3 SAME, 1 UNCHANGED"])
     said = sections(result)
@@ -364,7 +364,7 @@ def test_run_that_is_killed_leaves_no_process_and_no_lock(project: Suite, monkey
     killed.wait()
     until(lambda: not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text().split()[2])
     git(project.path, "commit", "-qam", "No more")
-    assert project.run(*AGAINST, subprocess=True).ret == 0
+    assert project.run(*AGAINST).ret == 0
     trees = [path.name for path in (cache / ".worktrees").glob("*/*") if (path / ".git").exists()]
     assert trees == ["0"]  # the killed run's place was taken over
 

@@ -34,7 +34,7 @@ def recorded(suite: Suite, shared_folder: Path) -> Suite:
 
 
 def gated(suite: Suite, *flags: str) -> tuple[int, str]:
-    result = suite.run("--gpuperf", "-rA", *flags, subprocess=True)
+    result = suite.run("--gpuperf", "-rA", *flags)
     return int(result.ret), result.stdout.str()
 
 
@@ -93,7 +93,7 @@ def test_callable_without_history_is_compared_with_its_record(
     git(recorded.path, "clone", "-q", "--depth=1", f"file://{recorded.path}", str(shallow))
     (shallow / "steps_of_work.py").write_text(f"STEPS = {steps}\n")
     monkeypatch.chdir(shallow)
-    result = recorded.run("--gpuperf", "-rA", "--rootdir=.", subprocess=True)
+    result = recorded.run("--gpuperf", "-rA", "--rootdir=.")
     assert result.ret == status, result.stdout.str()
     result.stdout.fnmatch_lines(lines)
     assert "fetch-depth: 0" in result.stdout.str()

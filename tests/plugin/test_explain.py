@@ -77,7 +77,7 @@ def command(suite: Suite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 def test_red_workload_says_its_cause_and_remedy_on_one_screen_and_afterwards(explained, command):
     """By a worker of pytest-xdist, too."""
     spill(explained)
-    result = explained.run("--gpuperf", "-n", "2", subprocess=True)
+    result = explained.run("--gpuperf", "-n", "2")
     assert result.ret == 1
     lines = message(result)
     assert len(lines) <= 24

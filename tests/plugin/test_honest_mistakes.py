@@ -191,7 +191,7 @@ def test_one_code_on_both_sides_is_red(suite: Suite, monkeypatch: pytest.MonkeyP
     suite.edit("test_suite.py", '"work.cu"', f'"{suite.path}/work.cu"')
     commit(suite.path)
     suite.change_code()
-    result = suite.run("--gpuperf", "--gpuperf-arch=sm_90", "--gpuperf-against=HEAD", subprocess=True)
+    result = suite.run("--gpuperf", "--gpuperf-arch=sm_90", "--gpuperf-against=HEAD")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*NOT-COMPARABLE*", "*it used a file that is not its own: *work.cu*"])
 
@@ -207,7 +207,7 @@ def test_update_is_refused(under_ci: Suite) -> None:
 
 def test_missing_record_on_each_worker_is_said_once(under_ci: Suite) -> None:
     delete_test(under_ci)
-    result = under_ci.run("--gpuperf", "-n", "2", subprocess=True)
+    result = under_ci.run("--gpuperf", "-n", "2")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert result.stdout.str().count("NOT-MEASURED on") == 1
 

@@ -46,7 +46,7 @@ GATED = ("--gpuperf", "--gpuperf-arch=sm_90")
 
 
 def run(pytester, *arguments):
-    return pytester.runpytest_subprocess(*GATED, "-p", "no:cacheprovider", *arguments)
+    return pytester.runpytest_inprocess(*GATED, "-p", "no:cacheprovider", *arguments)
 
 
 @pytest.fixture(scope="session")

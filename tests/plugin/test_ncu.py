@@ -56,7 +56,7 @@ def test_one_process_collects_for_every_workload(ncu_suite):
 def test_equal_counters_are_unchanged_and_worse_ones_fail_their_test(counted, monkeypatch, tmp_path):
     """A bare flag does not take the path behind it; nothing is left behind."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    result = counted.run(*GATE, "test_suite.py", subprocess=True)
+    result = counted.run(*GATE, "test_suite.py")
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(["counters: 3 UNCHANGED"])
     assert len(counted.ncu_calls()) == 1
@@ -129,7 +129,7 @@ def test_ini_file_may_ask_for_counters_and_workers_take_none(counted):
     words = "ini setting gpuperf_ncu: 'defualt' is not valid: it accepts default, memory"
     assert words in result.stderr.str() + result.stdout.str()
     counted.pytester.makeini("[pytest]")
-    result = counted.run(*GATE, "-n", "2", subprocess=True)
+    result = counted.run(*GATE, "-n", "2")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --gpuperf-ncu: *leave -n out, or give -n 0"])
 

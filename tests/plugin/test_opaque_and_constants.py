@@ -81,7 +81,7 @@ def test_opaque_arguments_have_their_size_on_record_and_other_constants_are_a_ch
     tree = read_evidence(measured.path / "baselines/simulated-gpu/test_suite.jsonl")
     texture, tiles, *_ = tree["tests"]["test_opaque"]["opaque"]["identity"]["arguments"]
     assert (texture, tiles) == ("opaque[8]", "opaque[128]")
-    same = measured.run("--gpuperf", "-v", subprocess=True)
+    same = measured.run("--gpuperf", "-v")
     same.assert_outcomes(passed=2)
     same.stdout.re_match_lines([r" *opaque .* / 0 / 100% .*UNCHANGED", r" *filled +.*UNCHANGED"])
     measured.edit("test_suite.py", "1.0,", "2.0,")

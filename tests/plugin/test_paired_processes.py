@@ -25,7 +25,7 @@ def test_slower_callable_is_slower_in_two_pairs_of_processes(project: Suite) -> 
     project.write("conftest.py", conftest + "\n__import__('simulated_gpu').KERNELS['_Z4workPfi'] = 37000.0\n")
     commit(project.path)
     project.write("test_suite.py", TEST.format(steps=SLOWER, more=""))
-    result = project.run(*AGAINST, subprocess=True)
+    result = project.run(*AGAINST)
     assert result.ret == 1, result.stdout.str()
     result.stdout.fnmatch_lines(
         [
@@ -47,7 +47,7 @@ def test_callable_has_fresh_inputs_on_either_side(project: Suite, steps: str, ve
     project.write("test_suite.py", WITH_INPUTS.format(steps=EQUAL, more=FRESH))
     commit(project.path)
     project.write("test_suite.py", WITH_INPUTS.format(steps=steps, more=FRESH))
-    result = project.run(*AGAINST, subprocess=True)
+    result = project.run(*AGAINST)
     assert result.ret == (verdict == "SLOWER"), result.stdout.str()
     result.stdout.fnmatch_lines([f"*steps*{verdict}*"])
 
@@ -59,7 +59,7 @@ def test_test_that_fails_there_is_not_comparable(project: Suite, monkeypatch: py
     )
     commit(project.path)
     project.write("test_suite.py", TEST.format(steps=EQUAL, more=""))
-    result = project.run(*AGAINST, subprocess=True)
+    result = project.run(*AGAINST)
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*NOT-COMPARABLE*", "*its test fails there: *"])
 
@@ -89,7 +89,7 @@ def test_revision_that_is_killed_is_never_green(project: Suite, monkeypatch: pyt
     project.write("conftest.py", conftest + KILLS)
     commit(project.path)
     project.write("test_suite.py", TEST.format(steps=SLOWER, more=""))
-    result = project.run(*AGAINST, subprocess=True)
+    result = project.run(*AGAINST)
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*NOT-COMPARABLE*", "*the other process has ended (pytest exit status -9)*"])
 
@@ -108,7 +108,7 @@ def recorded_project(project: Suite) -> Suite:
 
 def test_changed_callable_is_paired_with_the_commit_on_its_record(recorded_project: Suite) -> None:
     recorded_project.write("test_suite.py", TEST.format(steps=SLOWER, more=""))
-    result = recorded_project.run("--gpuperf", "--gpuperf-time=all", subprocess=True)
+    result = recorded_project.run("--gpuperf", "--gpuperf-time=all")
     assert result.ret == 1, result.stdout.str()
     result.stdout.fnmatch_lines(
         ["*steps*SLOWER*x1.03*", "*paired,*", "*slower, by 2 pairs of processes: x1.03*, x1.03*"]
@@ -117,7 +117,7 @@ def test_changed_callable_is_paired_with_the_commit_on_its_record(recorded_proje
 
 def test_another_gpu_leaves_it_decided(recorded_project: Suite) -> None:
     recorded_project.edit("conftest.py", "SimulatedGpu(", "SimulatedGpu(uuid='GPU-6222', ")
-    result = recorded_project.run("--gpuperf", subprocess=True)
+    result = recorded_project.run("--gpuperf")
     assert result.ret == 0, result.stdout.str()
     result.stdout.fnmatch_lines(["*steps*SAME*"])
 
@@ -126,7 +126,7 @@ def test_record_with_changes_beyond_its_commit_is_not_paired(project: Suite) -> 
     project.write("test_suite.py", TEST.format(steps=EQUAL, more="") + "\n# edited\n")
     project.run("--update-baselines", "--gpuperf-disturbed")
     project.write("test_suite.py", TEST.format(steps=SLOWER, more=""))
-    result = project.run("--gpuperf", "--gpuperf-time=all", subprocess=True)
+    result = project.run("--gpuperf", "--gpuperf-time=all")
     result.stdout.fnmatch_lines(
         [
             "*INCONCLUSIVE*",

@@ -59,7 +59,7 @@ def cubin_suite(gpu_suite: Suite, cubin_recording: Path) -> Suite:
     gpu_suite.write("test_suite.py", CUBIN_TEST)
     make_cubin(gpu_suite, steps=100)
     if not cubin_recording.exists():
-        gpu_suite.run(*RECORD, subprocess=True).assert_outcomes(passed=1)
+        gpu_suite.run(*RECORD).assert_outcomes(passed=1)
         shutil.copytree(gpu_suite.path / "baselines", cubin_recording)
     shutil.copytree(cubin_recording, gpu_suite.path / "baselines", dirs_exist_ok=True)
     return gpu_suite
@@ -130,7 +130,7 @@ def test_each_architecture_of_a_kernel_is_on_record_and_the_gpu_launches_its_own
     """Of a fat binary, and of a cubin each; one that is not this GPU's gates too."""
     make_fat(gpu_suite, sm_80=KERNEL, sm_90=KERNEL)
     gpu_suite.write("test_suite.py", FAT_TEST + EACH_TEST)
-    gpu_suite.run(*RECORD, ARCHS, subprocess=True).assert_outcomes(passed=2)
+    gpu_suite.run(*RECORD, ARCHS).assert_outcomes(passed=2)
     for arch in ("sm_80", "sm_90"):
         (records,) = read_evidence(gpu_suite.path / "baselines" / arch / "test_suite.jsonl")["toolchains"].values()
         assert set(records) == {"test_fat", "test_each"}

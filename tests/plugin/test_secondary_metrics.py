@@ -76,9 +76,9 @@ def on_record(suite: Suite, test: str) -> dict:
     return next(iter(read_evidence(suite.path / RECORDED)["tests"][test].values())).get("beside", {})
 
 
-def verdicts(suite: Suite, *arguments: str, subprocess: bool = False) -> dict[str, str]:
+def verdicts(suite: Suite, *arguments: str) -> dict[str, str]:
     """By test and kind of evidence, of all that was gated beside the time."""
-    suite.run("--gpuperf", *arguments, subprocess=subprocess)
+    suite.run("--gpuperf", *arguments)
     judged = (one for one in suite.judgements() if one["kind"] not in ("static", "time"))
     return {f"{one['test']}.{one['kind']}": one["verdict"] for one in judged}
 
@@ -179,7 +179,7 @@ def test_new_figure_is_recorded_beside_the_time(measured):
     assert len(after["host"]["ratios"]) == 1
     now = read_evidence(measured.path / RECORDED)["tests"]["test_arrays"]
     assert next(iter(now.values()))["rounds"] == next(iter(rounds.values()))["rounds"]
-    judged = verdicts(measured, "-k", "arrays", subprocess=True)
+    judged = verdicts(measured, "-k", "arrays")
     assert judged["test_arrays.host"] in ("SAME", "INCONCLUSIVE")
 
 
@@ -230,5 +230,5 @@ def test_against_a_revision_its_process_takes_the_figures(measured):
     shutil.rmtree(measured.path / "baselines")
     commit(measured.path)
     edit(measured, zeros=101_000, spin="900")
-    found = verdicts(measured, "--gpuperf-against=HEAD", "-k", "memory or host or accuracy", subprocess=True)
+    found = verdicts(measured, "--gpuperf-against=HEAD", "-k", "memory or host or accuracy")
     assert found == {"test_memory.memory": "WORSE", "test_host.host": "WORSE", "test_accuracy.accuracy": "SAME"}

@@ -115,7 +115,7 @@ def test_test_that_launches_answers_for_its_launch_alone(suite: Suite) -> None:
 def test_regression_fails_every_user(users: Suite) -> None:
     users.edit("conftest.py", *SPILL)
     for workers in ((), ("-n", "2")):
-        result = users.run(*STATIC, *workers, subprocess=bool(workers))
+        result = users.run(*STATIC, *workers)
         assert result.parseoutcomes()["failed"] == 3
         assert RED in result.stdout.str()
 
@@ -153,8 +153,8 @@ def test_revision_has_its_fixtures_kernels_too(users: Suite) -> None:
     shutil.rmtree(users.path / "baselines")
     users.write(".gitignore", "__pycache__\n.gpuperf\nbaselines\n")
     commit(users.path)
-    same = users.run(*STATIC, "--gpuperf-against=HEAD", "-k", "one", subprocess=True)
+    same = users.run(*STATIC, "--gpuperf-against=HEAD", "-k", "one")
     assert (same.ret, "UNCHANGED" in same.stdout.str()) == (0, True)
     users.edit("conftest.py", *SPILL)
-    result = users.run(*STATIC, "--gpuperf-against=HEAD", "-k", "one", subprocess=True)
+    result = users.run(*STATIC, "--gpuperf-against=HEAD", "-k", "one")
     assert RED in result.stdout.str()

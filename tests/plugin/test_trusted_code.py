@@ -107,7 +107,7 @@ def test_cubin_that_a_change_brought_is_launched_outside_of_ci_alone(
             "launched: compare by --gpuperf-against=merge-base:BRANCH; *",
         ]
     )
-    revision = change.run("--gpuperf", "--gpuperf-against=merge-base:main", NODE, subprocess=True)
+    revision = change.run("--gpuperf", "--gpuperf-against=merge-base:main", NODE)
     revision.stdout.fnmatch_lines(["work  SLOWER *", "    tolerance *, paired,*"])
     revision.stdout.no_fnmatch_line("*not launched*")
     assert not was_launched(change)

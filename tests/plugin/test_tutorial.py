@@ -78,12 +78,12 @@ def test_every_step_of_the_tutorial_about_branches_ends_as_the_page_says(project
     test = project.makepyfile(test_scale=block(BRANCHES, "def test_scale", "python"))
     commit(project.path, "Scale")
     git(project.path, "checkout", "-q", "-b", "fewer-registers")
-    same = project.runpytest_subprocess(*against)
+    same = project.runpytest_inprocess(*against)
     assert same.ret == 0
     same.stdout.fnmatch_lines(["*comparing with * (*Scale)", "*scale*UNCHANGED*"])
     test.write_text(re.sub(r" +kernel = .*\n", block(BRANCHES, "    kernel = ", "python"), test.read_text()))
     for revision in ("main", "merge-base:main"):
-        red = project.runpytest_subprocess(*against[:1], f"--gpuperf-against={revision}", *against[2:])
+        red = project.runpytest_inprocess(*against[:1], f"--gpuperf-against={revision}", *against[2:])
         assert red.ret == 1
         red.stdout.fnmatch_lines(["scale  WORSE*", "*spill stores 0 -> *", "*cause: register spilling*"])
 
@@ -94,8 +94,8 @@ def test_each_block_of_the_page_about_migrating_is_recorded_and_gated(project: p
     assert len(blocks) == 4
     project.makepyfile(**{f"test_block_{number}": text for number, text in enumerate(blocks)})
     flags = ("--gpuperf-arch=sm_90", "-p", "no:cacheprovider")
-    recorded = project.runpytest_subprocess("--update-baselines", *flags)
-    gated = project.runpytest_subprocess("--gpuperf", *flags)
+    recorded = project.runpytest_inprocess("--update-baselines", *flags)
+    gated = project.runpytest_inprocess("--gpuperf", *flags)
     for result in (recorded, gated):
         assert result.ret == 0, result.stdout.str()
         assert " failed" not in result.stdout.str()

@@ -154,7 +154,7 @@ def test_update_is_refused_under_ci(suite, monkeypatch):
 
 def test_workloads_of_all_workers_are_recorded(suite):
     suite.edit("test_suite.py", "[1024, 2048]", "range(1024, 4096, 256)")
-    result = suite.run("--update-baselines", ARCH, "-n", "4", subprocess=True)
+    result = suite.run("--update-baselines", ARCH, "-n", "4")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["13 baselines written"])
     assert set(static_records(suite)) == {"test_other", *(f"test_work[{n}]" for n in range(1024, 4096, 256))}
@@ -238,7 +238,7 @@ def test_files_of_one_name_in_two_folders_are_recorded_apart(gpu_suite):
         (gpu_suite.path / folder).mkdir()
         gpu_suite.write(f"{folder}/test_same.py", TEST.replace('"other.cu"', '"../other.cu"'))
     flags = ("--update-baselines", "--gpuperf-disturbed", "--import-mode=importlib", "-k", "other", "one", "two")
-    result = gpu_suite.run(*flags, subprocess=True)
+    result = gpu_suite.run(*flags)
     assert result.ret == 0, result.stdout.str()
     assert len(list((gpu_suite.path / "baselines/simulated-gpu").rglob("test_same.jsonl"))) == 2
 

@@ -40,7 +40,7 @@ def grouped(recorded: Suite) -> Suite:
 
 def test_group_changes_no_name_on_record_and_no_verdict(grouped: Suite) -> None:
     grouped.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=120")
-    result = grouped.run(*TWO, "--dist=loadgroup", subprocess=True)
+    result = grouped.run(*TWO, "--dist=loadgroup")
     assert result.ret == 1, result.stdout.str()
     result.stdout.fnmatch_lines(["3 workloads: 2 SLOWER, 1 UNCHANGED"])
     result.stdout.no_fnmatch_line("*NOT-MEASURED*")
@@ -51,7 +51,7 @@ def test_fault_in_a_group_is_told_in_its_own_words(grouped: Suite) -> None:
     grouped.edit("conftest.py", '"other": work})', '"other": wild}))\n    return BROKEN[0]')
     grouped.edit("conftest.py", "def work(", WILD + "def work(")
     once = "--max-worker-restart=0"  # pytest-xdist runs the group again otherwise, and again
-    result = grouped.run("--gpuperf", "-k", "other", once, "-n", "2", "--dist=loadgroup", subprocess=True)
+    result = grouped.run("--gpuperf", "-k", "other", once, "-n", "2", "--dist=loadgroup")
     result.stdout.fnmatch_lines(["a kernel faulted on the GPU: an illegal access", "FAILED test_suite.py::test_other*"])
 
 
@@ -65,7 +65,7 @@ def test_controller_misses_what_their_gpus_could_run(gpu_suite: Suite) -> None:
     (gpu_suite.path / "opened").unlink(missing_ok=True)
     for arch in ("sm_90a", "sm_100a"):
         gpu_suite.write(f"test_{arch}.py", NO_KERNEL)
-    result = gpu_suite.run(*TWO, subprocess=True)
+    result = gpu_suite.run(*TWO)
     result.stdout.fnmatch_lines(["*1 workload NOT-MEASURED on sm_90a: *"])
     result.stdout.no_fnmatch_line("*NOT-MEASURED on sm_100a*")
     opened = (gpu_suite.path / "opened").read_text().split()
@@ -77,7 +77,7 @@ def test_records_that_cannot_be_read_are_named_at_the_end(recorded: Suite) -> No
     file = recorded.path / "baselines" / "sm_90" / "test_suite.jsonl"
     file.write_text(file.read_text().replace('"target"', '"tarjet"'))
     recorded.write("test_suite.py", NO_KERNEL)
-    result = recorded.run(*TWO, subprocess=True)
+    result = recorded.run(*TWO)
     assert result.ret != 0
     result.stdout.fnmatch_lines(["*test_suite.jsonl*"])
 
@@ -85,6 +85,6 @@ def test_records_that_cannot_be_read_are_named_at_the_end(recorded: Suite) -> No
 def test_workloads_of_a_worker_without_a_gpu_are_counted_beside_those_that_were_timed(recorded: Suite) -> None:
     """A worker of another host may have none, and what it did not time is not proven."""
     recorded.write("conftest.py", SIMULATED.replace("return Sim", "return None if worker else Sim"))
-    result = recorded.run("--gpuperf", "-n", "2", "--dist=load", subprocess=True)
+    result = recorded.run("--gpuperf", "-n", "2", "--dist=load")
     assert result.ret == 0, result.stdout.str()
     result.stdout.fnmatch_lines(["device time *", "timing needs a GPU: ? workload* judged by static evidence only (*"])
