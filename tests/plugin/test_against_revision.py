@@ -293,7 +293,7 @@ def test_unchanged_code_is_not_paired_and_has_times_for_what_looks_at_them(
 ) -> None:
     """The revision is done with the GPU when a test here takes it."""
     monkeypatch.setenv("ENDED", str(gpu_project.path.parent / f"{gpu_project.path.name}-ended"))
-    gpu_project.write("test_rounds.py", ROUNDS)
+    gpu_project.write("test_times.py", ROUNDS)
     gpu_project.write("test_turns.py", IN_TURN)
     commit(gpu_project.path)
     result = gpu_project.run(*ON_GPU)
