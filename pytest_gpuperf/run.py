@@ -29,7 +29,6 @@ from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.lock import HELD_VARIABLE
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.hookspecs import device_given
-from pytest_gpuperf.judge.decision import share
 from pytest_gpuperf.model.architectures import FALLBACK_ARCHS, plain
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import Outcome
@@ -242,6 +241,8 @@ class Run:
 
     def next_share(self, node_id: str) -> float:
         """The error rate of a test's next workload; ask once for each, before its first block is taken."""
+        from pytest_gpuperf.judge.decision import share  # noqa: PLC0415 SciPy comes with it
+
         self._shares[node_id] = self._shares.get(node_id, 0) + 1
         return share(self.gated_tests, self._shares[node_id])
 

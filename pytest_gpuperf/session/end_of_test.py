@@ -21,7 +21,6 @@ from pytest_gpuperf.revision.process import leave_test
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.session import exit_policy
 from pytest_gpuperf.test_record import CheckedOnly, PerformanceRegression, TestRecord
-from pytest_gpuperf.workload import confirm
 
 SKIPS = (pytest.skip.Exception, unittest.SkipTest, pytest.xfail.Exception)
 """How a test says that it shall not count: what the gate has against it counts all the same."""
@@ -98,6 +97,8 @@ def _place_of(item: pytest.Item) -> tuple[str, int]:
 def _settle_pending(item: pytest.Item, run: Run, test: TestRecord, *, cut_short: bool) -> None:
     """Confirm what is slower in a second process, unless the test was ``cut_short`` by ``pytest.fail`` or an exit."""
     if run.suspects:
+        from pytest_gpuperf.workload import confirm  # noqa: PLC0415 SciPy comes with it
+
         if cut_short:
             confirm.give_up(run, test)
         else:

@@ -22,7 +22,6 @@ from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.failures import RedGroups
 from pytest_gpuperf.report.terminal import Screen
 from pytest_gpuperf.revision import against
-from pytest_gpuperf.revision.server import RevisionServer
 from pytest_gpuperf.session import collect_counters, end_of_run
 
 
@@ -30,6 +29,8 @@ def begin(config: pytest.Config, options: Options) -> None:
     """Set up what the options ask for, and register the plugins that have its hooks."""
     end_with_parent()
     if isinstance(options.task, RevisionTask):
+        from pytest_gpuperf.revision.server import RevisionServer  # noqa: PLC0415 SciPy comes with it
+
         config.pluginmanager.register(RevisionServer(config, options.task), "gpuperf-revision")
     if options.active:
         config.pluginmanager.register(stash.run_of(config).results, "gpuperf-results")
