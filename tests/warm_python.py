@@ -57,7 +57,7 @@ os.execv({python!r}, [{python!r}, *arguments])
 """
 """Imports no more than it needs: ``json``, ``signal`` and ``socket`` would double the time that it takes."""
 MOST_FILES = 64
-IMPORTED = ("xdist.dsession", "numpy.random", "pynvml")
+IMPORTED = ("xdist.dsession", "numpy.random", "scipy.special", "pynvml")
 """Besides all of the plugin.  None opens a GPU: a process that has must not be forked."""
 
 

@@ -9,12 +9,12 @@ inequality), however often one looks.  See docs/explanation/statistics.md.
 from __future__ import annotations
 
 import enum
-import functools
 import math
 from collections.abc import Sequence
 from types import MappingProxyType
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from pytest_gpuperf.model.evidence import Record
@@ -196,27 +196,7 @@ def _margin(logs: NDArray[np.float64], alpha: float) -> float:
     within = float(((logs - logs.mean()) ** 2).sum()) / 2  # a pair differs by two processes
     freedom = PROCESS_FREEDOM + logs.size - 1
     variance = (PROCESS_FREEDOM * PROCESS_DEVIATION**2 + within) / freedom
-    return t_quantile(alpha, freedom) * math.sqrt(2 * variance / logs.size)
-
-
-@functools.lru_cache
-def t_quantile(upper: float, freedom: int) -> float:
-    """What Student's t of so many degrees of freedom exceeds with probability ``upper``.
-
-    Bisects its distribution, a finite sum for whole degrees (Abramowitz and Stegun 26.7.3 and 26.7.4): SciPy has the
-    same, and takes 0.3 s to be imported.
-    """
-    low, high, odd = 0.0, math.pi / 2, freedom % 2
-    for _ in range(60):
-        angle = (low + high) / 2
-        sine, cosine = math.sin(angle), math.cos(angle)
-        within, term = (angle, sine * cosine) if odd else (0.0, sine)
-        for k in range(2 + odd, freedom + 1, 2):
-            within += term
-            term *= cosine**2 * (k - 1) / k
-        within *= 2 / math.pi if odd else 1
-        low, high = (angle, high) if 1 - within > 2 * upper else (low, angle)
-    return math.sqrt(freedom) * math.tan(low)
+    return float(-scipy.special.stdtrit(freedom, alpha)) * math.sqrt(2 * variance / logs.size)
 
 
 def _sign(values: NDArray[np.float64]) -> NDArray[np.float64]:

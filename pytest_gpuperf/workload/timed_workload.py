@@ -10,7 +10,9 @@ import statistics
 import warnings
 from collections.abc import Sequence
 
-from pytest_gpuperf.judge.decision import Decision, t_quantile
+import scipy
+
+from pytest_gpuperf.judge.decision import Decision
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.time_record import Identity, Round, TimeRecord
@@ -111,7 +113,7 @@ def interval_of(midmeans_ns: Sequence[float]) -> tuple[float, float] | None:
         return None
     logs = [math.log(value) for value in midmeans_ns]
     mean = statistics.fmean(logs)
-    half = t_quantile(0.025, len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
+    half = float(scipy.special.stdtrit(len(logs) - 1, 0.975)) * statistics.stdev(logs) / math.sqrt(len(logs))
     return math.exp(mean - half), math.exp(mean + half)
 
 

@@ -18,7 +18,7 @@ from pytest_gpuperf.counters import run_ncu
 
 # In-process runs restore sys.modules afterwards, and NumPy and the CUDA bindings cannot be imported twice: import
 # all there is before the first of them.
-for _name in ("numpy", "cuda.bindings.nvrtc", "pynvml", "cupy"):
+for _name in ("numpy", "scipy.special", "scipy.stats", "cuda.bindings.nvrtc", "pynvml", "cupy"):
     if importlib.util.find_spec(_name.partition(".")[0]):  # CuPy is not installed where there is no GPU
         importlib.import_module(_name)
 for _module in pkgutil.walk_packages(pytest_gpuperf.__path__, "pytest_gpuperf."):

@@ -89,7 +89,7 @@ def test_a_wrong_result_fails_before_anything_is_timed(gpu_suite):
     assert not list((gpu_suite.path / "baselines").rglob("*.json*"))
 
 
-HEAVY = {"cupy", "numpy", "cuda", "msgspec", "pynvml", "rich"}
+HEAVY = {"cupy", "numpy", "scipy", "cuda", "msgspec", "pynvml", "rich"}
 
 
 def _import_times(path, *arguments):
@@ -102,6 +102,13 @@ def _import_times(path, *arguments):
             own, _, name = line.removeprefix("import time:").split("|")
             times[name.strip()] = int(own)
     return times
+
+
+def test_static_run_imports_no_statistics(suite):
+    """They take as long as the gate itself."""
+    times = _import_times(suite.path, "--gpuperf", "--gpuperf-arch=sm_90", "-s")
+    assert "pytest_gpuperf.explain" in times
+    assert "scipy" not in times
 
 
 MOST_MODULES, MOST_CHARACTERS = 22, 72_000

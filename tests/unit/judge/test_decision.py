@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 
-import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -28,7 +27,6 @@ from pytest_gpuperf.judge.decision import (
     over_processes,
     proven_faster,
     share,
-    t_quantile,
     wants_pair,
 )
 from pytest_gpuperf.model.limits import LIMITS
@@ -44,12 +42,6 @@ def first(r: list[float], alpha: float = ALPHA, means: list[float] | None = None
         if found is not None:
             return found, count
     return None, len(r)
-
-
-@given(st.integers(1, 200), st.floats(-9, -0.4))
-def test_quantiles_of_student_s_t_are_those_of_the_incomplete_beta_function(freedom: int, exponent: float) -> None:
-    beyond = freedom / (freedom + t_quantile(10**exponent, freedom) ** 2)
-    assert float(mpmath.betainc(freedom / 2, 0.5, 0, beyond, regularized=True)) == pytest.approx(2 * 10**exponent, 1e-6)
 
 
 def test_evidence_follows_the_bets() -> None:

@@ -22,7 +22,7 @@ from documented_commands import METADATA, ROOT
 import pytest_gpuperf
 
 GROUPS = METADATA["dependency-groups"]
-HEAVY = ("numpy", "cupy", "cuda", "pynvml", "cupti")
+HEAVY = ("numpy", "scipy", "cupy", "cuda", "pynvml", "cupti")
 
 
 def names_of(requirements: Iterable[object]) -> set[str]:
