@@ -17,7 +17,7 @@ import xml.etree.ElementTree as ElementTree
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pytest_gpuperf import stash
@@ -151,6 +151,11 @@ def test_no_combination_of_faults_makes_a_loss_of_60_percent_green(found, monkey
     item, worker, suspect = found["item"], found["worker"], found["suspect"]
     seen = set()
 
+    r = (math.log(1.6),) * 40
+    honest = {"cut": 0, "problem": "", "other": False, "comparison": Comparison(r=r, means=r, seed=1, time_ns=1e4)}
+
+    @example(end="returned", start="", status=0, answer=honest, confirmed=0)
+    @example(end="returned", start="", status=1, answer=None, confirmed=0)
     @settings(max_examples=CASES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(
         end=st.sampled_from(sorted(ENDS)), start=st.sampled_from(["", "", "", "", *STARTS]),
