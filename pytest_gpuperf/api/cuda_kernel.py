@@ -52,9 +52,9 @@ class KernelCompiler:
     and ``UnknownArchitecture``.
     """
 
-    def __init__(self, worker: Run, site: Callable[[], Site]) -> None:
+    def __init__(self, run: Run, site: Callable[[], Site]) -> None:
         """``site`` tells which test or fixture compiles now."""
-        self._worker = worker
+        self._run = run
         self._site = site
 
     @property
@@ -113,9 +113,9 @@ class KernelCompiler:
         site = self._site()
         require("from_cubin", "source", source, str)
         handed = handed_cubins(site, cubin, symbol, called, source)
-        by_run = bool(self._worker.options.archs) and OWN_ARCH not in handed.cubins  # of one alone a run asks for many
+        by_run = bool(self._run.options.archs) and OWN_ARCH not in handed.cubins  # of one alone a run asks for many
         binaries, targets, native = self._chosen(handed, self._targets(arch), all_of_them=arch is not None or by_run)
-        return Kernel(binaries, device=self._worker.device, native=native, targets=targets)
+        return Kernel(binaries, device=self._run.device, native=native, targets=targets)
 
     def from_numba(self, dispatcher: Any, signature: Any, *, arch: str | Sequence[str] | None = None) -> NumbaKernel:
         """A kernel that Numba compiles, for every target and without a GPU, launched by this plugin.
@@ -130,10 +130,10 @@ class KernelCompiler:
         try:
             handed = read_numba(dispatcher, signature, wanted)
         except Exception as problem:
-            if self._worker.has_gpu or type(problem).__name__ != _NO_DRIVER:
+            if self._run.has_gpu or type(problem).__name__ != _NO_DRIVER:
                 raise
             raise DeviceNeeded("Numba compiles the device functions of a kernel") from problem
-        return NumbaKernel(handed, *self._chosen(handed, targets), device=self._worker.device)
+        return NumbaKernel(handed, *self._chosen(handed, targets), device=self._run.device)
 
     def from_triton(self, compiled: Any, *, config: Any = None) -> TritonKernel:
         """A kernel that Triton compiled, launched by this plugin so that it can be paired with its baseline.
@@ -146,7 +146,7 @@ class KernelCompiler:
         compiled with, and as ``from_cubin``.
         """
         handed = read_triton(compiled, config)
-        return TritonKernel(handed, *self._chosen(handed), device=self._worker.device)
+        return TritonKernel(handed, *self._chosen(handed), device=self._run.device)
 
     def from_torch(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> dict[str, StaticRecord]:
         """The static evidence of every Triton kernel that a function of ``torch.compile`` consists of, by its name.
@@ -157,11 +157,11 @@ class KernelCompiler:
         ``gpuperf(lambda: function(...))``.  Needs a GPU, and PyTorch 2.9 to 2.15 where it had a choice.
         Raises ``UnsupportedKernel`` if there is no Triton kernel, or if PyTorch does not tell which it launches.
         """
-        if not self._worker.has_gpu:
+        if not self._run.has_gpu:
             raise DeviceNeeded("a function of torch.compile is compiled")
-        self._worker.hold_gpu()
+        self._run.hold_gpu()
         kernels = read_torch(function, args, kwargs)
-        self._worker.device.synchronize()
+        self._run.device.synchronize()
         records = {}
         for kernel in kernels:
             binary, shared = binary_for(kernel, OWN_ARCH), kernel.shared_bytes
@@ -191,11 +191,11 @@ class KernelCompiler:
         site = self._site()
         targets = self._targets(arch)
         native, wanted = self._wanted(targets)
-        cache = self._worker.compile_cache
+        cache = self._run.compile_cache
         binaries = compiling.compile_for(source, wanted, cache, self._recorded(site.record.module, wanted))
         file = source.path.name if source.path is not None else ""
         self._note({target: binaries[target] for target in targets}, options, file)
-        kernel = Kernel(binaries, device=self._worker.device, native=native, targets=targets)
+        kernel = Kernel(binaries, device=self._run.device, native=native, targets=targets)
         kernel.ptx_of = lambda which: compiling.ptx(source, which, cache)
         return kernel
 
@@ -207,7 +207,7 @@ class KernelCompiler:
         Raises ``UnsupportedKernel`` with the remedy where its machine code was not kept, and as ``from_cubin``.
         """
         handed = read_cute(compiled, symbol, one_line("from_cute", "name", name) if name else "")
-        return CuteKernel(handed, *self._chosen(handed), device=self._worker.device)
+        return CuteKernel(handed, *self._chosen(handed), device=self._run.device)
 
     def from_cutile(
         self, kernel: Any, signature: Any, *, name: str = "", arch: str | Sequence[str] | None = None
@@ -221,7 +221,7 @@ class KernelCompiler:
         targets = tuple(dict.fromkeys(map(plain, self._targets(arch))))
         _, wanted = self._wanted(targets)
         handed = read_cutile(kernel, signature, wanted, one_line("from_cutile", "name", name) if name else "")
-        return CutileKernel(handed, *self._chosen(handed, targets), device=self._worker.device)
+        return CutileKernel(handed, *self._chosen(handed, targets), device=self._run.device)
 
     def _chosen(
         self, handed: Handed, targets: tuple[str, ...] = (), *, all_of_them: bool = False
@@ -231,7 +231,7 @@ class KernelCompiler:
         Raises ``BadArgument`` where ``all_of_them`` are to be there, ``LoadError`` if this GPU has no code, and as
         ``binary_for``.
         """
-        gpu, alone = self._worker.native_arch, binary_for(handed, OWN_ARCH) if OWN_ARCH in handed.cubins else None
+        gpu, alone = self._run.native_arch, binary_for(handed, OWN_ARCH) if OWN_ARCH in handed.cubins else None
         there = [*handed.cubins] if alone is None else [alone.arch]
         missing = [target for target in targets if target not in there]
         if missing and all_of_them:
@@ -263,7 +263,7 @@ class KernelCompiler:
 
         None where baselines are written: what is recorded is read from the machine code.
         """
-        options, store = self._worker.options, self._worker.store
+        options, store = self._run.options, self._run.store
         if not options.active or options.update is not None:
             return {}
         try:
@@ -273,7 +273,7 @@ class KernelCompiler:
 
     def _targets(self, arch: str | Sequence[str] | None) -> tuple[str, ...]:
         if arch is None:
-            return self._worker.targets
+            return self._run.targets
         given = [arch] if isinstance(arch, str) else arch
         require_list("cuda_kernel", "arch", given, str)
         if not given:
@@ -282,7 +282,7 @@ class KernelCompiler:
 
     def _wanted(self, targets: tuple[str, ...]) -> tuple[str | None, list[str]]:
         """What this GPU runs, a target made for it (``sm_90a``) before its plain architecture; and all to compile."""
-        native = self._worker.native_arch
+        native = self._run.native_arch
         if native is None:
             return None, list(dict.fromkeys(targets))
         native = next((target for target in targets if plain(target) == native), native)

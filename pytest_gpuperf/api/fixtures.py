@@ -38,11 +38,11 @@ def gpu(request: pytest.FixtureRequest) -> Iterator[Gpu]:
     Each test starts with CuPy's memory pool emptied: the time of a copy depends on where its arrays lie (on an H200
     135 or 159 us for 512 MB), and that must not depend on which tests ran before.
     """
-    worker = run_of(request.config)
+    run = run_of(request.config)
     record_of(request.node)  # the record of a test that needs the GPU says so if there is none
-    worker.device.release_unused()
-    yield worker.gpu
-    worker.let_go_of_gpu()
+    run.device.release_unused()
+    yield run.gpu
+    run.let_go_of_gpu()
 
 
 @pytest.fixture
@@ -50,6 +50,6 @@ def gpuperf(request: pytest.FixtureRequest) -> Iterator[GpuPerf]:
     """Check, measure and judge a workload."""
     from pytest_gpuperf.api.gpu_perf import GpuPerf  # noqa: PLC0415 NumPy comes with it
 
-    worker = run_of(request.config)
-    yield GpuPerf(worker, record_of(request.node), request.node)
-    worker.let_go_of_gpu()
+    run = run_of(request.config)
+    yield GpuPerf(run, record_of(request.node), request.node)
+    run.let_go_of_gpu()

@@ -39,15 +39,15 @@ CHANGED: pytest.StashKey[dict[str, frozenset[Path] | None]] = pytest.StashKey()
 # --- which revision -----------------------------------------------------------------------------------
 
 
-def revision_for(worker: Run, key: Key) -> Revision:
+def revision_for(run: Run, key: Key) -> Revision:
     """The revision to pair a callable with, checked out.  Raises ``NotPaired``."""
-    if worker.revision is not None:
-        return worker.revision
-    commit = recorded_commit(worker, key)
-    known = worker.config.stash.setdefault(REVISIONS, {})
+    if run.revision is not None:
+        return run.revision
+    commit = recorded_commit(run, key)
+    known = run.config.stash.setdefault(REVISIONS, {})
     if commit not in known:
         try:
-            known[commit] = check_out(worker.config, commit, worker.targets)
+            known[commit] = check_out(run.config, commit, run.targets)
         except RevisionError as problem:
             known[commit] = f"the commit of its baseline cannot be checked out: {problem}"
     found = known[commit]
@@ -56,9 +56,9 @@ def revision_for(worker: Run, key: Key) -> Revision:
     return found
 
 
-def recorded_commit(worker: Run, key: Key) -> str:
+def recorded_commit(run: Run, key: Key) -> str:
     """The commit of the record's latest rounds.  Raises ``NotPaired``."""
-    baseline = worker.store.time(worker.device.facts.slug, key)
+    baseline = run.store.time(run.device.facts.slug, key)
     latest = baseline.sessions[-1] if baseline is not None and baseline.sessions else None
     if latest is None or not latest.commit:
         raise NotPaired(f"its baseline names no commit: in a git repository, after a commit, {RECORD_ANEW}")
@@ -67,26 +67,26 @@ def recorded_commit(worker: Run, key: Key) -> str:
     return latest.commit
 
 
-def may_have_changed(worker: Run, key: Key) -> bool:
+def may_have_changed(run: Run, key: Key) -> bool:
     """Whether the workload may run other code than the commit of its baseline; True where nothing tells.
 
     A changed Python file counts if it was imported and holds no other tests; any other file, but for prose and
     baselines.
     """
     try:
-        commit = recorded_commit(worker, key)
+        commit = recorded_commit(run, key)
     except NotPaired:
         return True
-    known = worker.config.stash.setdefault(CHANGED, {})
+    known = run.config.stash.setdefault(CHANGED, {})
     if commit not in known:
-        known[commit] = changed_since(worker.config.rootpath, commit)
-    changed, baselines = known[commit], Path(os.path.realpath(worker.options.baselines))
+        known[commit] = changed_since(run.config.rootpath, commit)
+    changed, baselines = known[commit], Path(os.path.realpath(run.options.baselines))
     if changed is None:
         return True
     code = {path for path in changed if path.suffix not in (".md", ".rst") and not path.is_relative_to(baselines)}
     if not code or any(path.suffix != ".py" for path in code):
         return bool(code)
-    others = {worker.config.rootpath.resolve() / name for name in worker.results.so_far.modules - {key.module}}
+    others = {run.config.rootpath.resolve() / name for name in run.results.so_far.modules - {key.module}}
     loaded = {Path(os.path.realpath(file)) for file in imported(list(sys.modules)).values()}  # thousands: asked last
     return not code.isdisjoint(loaded - others)
 
@@ -95,28 +95,28 @@ def may_have_changed(worker: Run, key: Key) -> bool:
 
 
 def compare_with_revision(
-    worker: Run, key: Key, identity: Identity, run: Callable[[], Any], reset: Callable[[], Any] | None,
+    run: Run, key: Key, identity: Identity, workload: Callable[[], Any], reset: Callable[[], Any] | None,
     limits: Limits, alpha: float, *, cache: CacheMode, duration_ns: float, budget_s: float,
 ) -> Compared:  # fmt: skip
-    """Paired blocks of the callable ``run`` against the revision's.  Raises ``NotPaired``.
+    """Paired blocks of the callable ``workload`` against the revision's.  Raises ``NotPaired``.
 
     The caller holds the GPU's lock.
     """
-    revision = revision_for(worker, key)
+    revision = revision_for(run, key)
     try:
-        process = process_for(worker, revision)
-        worker.give_memory_back()
+        process = process_for(run, revision)
+        run.give_memory_back()
         _require_same_work(identity, process.arrive(key))
         opponent = ProcessOpponent(
-            worker.device, worker.timer, process.link, run, reset=reset, cache=cache,
+            run.device, run.timer, process.link, workload, reset=reset, cache=cache,
             patience_s=60.0 + 2 * BUDGETS * budget_s,
         )  # fmt: skip
         return compare(
-            worker.device, opponent, limits, alpha, seed=secrets.randbits(32), duration_ns=duration_ns,
-            budget_s=budget_s, session=worker.session.id,
+            run.device, opponent, limits, alpha, seed=secrets.randbits(32), duration_ns=duration_ns,
+            budget_s=budget_s, session=run.session.id,
         )  # fmt: skip
     except OtherSideLost as problem:
-        raise NotPaired(lose(worker.config, problem)) from None
+        raise NotPaired(lose(run.config, problem)) from None
 
 
 def _require_same_work(identity: Identity, there: Ready) -> None:
@@ -134,11 +134,11 @@ def _require_same_work(identity: Identity, there: Ready) -> None:
 
 
 def serve(
-    worker: Run, link: Link, name: str, identity: Identity, run: Callable[[], Any], reset: Callable[[], Any] | None
+    run: Run, link: Link, name: str, identity: Identity, workload: Callable[[], Any], reset: Callable[[], Any] | None
 ) -> None:
     """Report that the test has reached this callable, and take samples until it may go on.
 
     Raises ``OtherSideLost`` if the process that gates has ended.
     """
-    link.send(Ready(workload=name, identity=identity, foreign=foreign_files_of(worker.config).lines()))
-    serve_samples(link, worker.device, worker.timer, run, reset)
+    link.send(Ready(workload=name, identity=identity, foreign=foreign_files_of(run.config).lines()))
+    serve_samples(link, run.device, run.timer, workload, reset)

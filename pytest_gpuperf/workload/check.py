@@ -28,16 +28,16 @@ class WrongResult(AssertionError):
     """``check`` returned ``False``, or an array of bool that is not true everywhere; or it failed after the timing."""
 
 
-def run_and_check(worker: Run, request: Request) -> None:
+def run_and_check(run: Run, request: Request) -> None:
     """Poison the outputs, reset, run once and check.
 
     Raises what the check raises, ``WrongResult`` where it says no, and ``BadArgument`` where it says neither.
     """
-    with worker.device.current():
+    with run.device.current():
         for array in request.outputs:
             poison(array)
         returned = request.run()
-        worker.device.synchronize()
+        run.device.synchronize()
         if request.check is None:
             return
         outputs = request.outputs[0] if len(request.outputs) == 1 else request.outputs
@@ -52,11 +52,11 @@ def run_and_check(worker: Run, request: Request) -> None:
             raise WrongResult(f"{problem}\nits inputs were those of inputs({request.fresh.seed})") from problem
 
 
-def check_again(worker: Run, request: Request, timed_runs: int) -> None:
+def check_again(run: Run, request: Request, timed_runs: int) -> None:
     """The same after ``timed_runs`` or more.  Raises ``WrongResult`` for an ``AssertionError`` of the check."""
     try:
         if request.check is not None:
-            run_and_check(worker, request)
+            run_and_check(run, request)
     except AssertionError as problem:
         why = str(problem).removeprefix(f"{request.name}: ") or "its check failed"
         remedy = "if it works in place or adds to what it finds, give reset=, which restores all that a run changes"

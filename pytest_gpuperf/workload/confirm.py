@@ -49,26 +49,26 @@ def leave(task: ConfirmTask, finding: Confirmation) -> None:
 # --- in the process that gates -------------------------------------------------------------------
 
 
-def confirm(item: pytest.Item, worker: Run, book: TestRecord) -> None:
-    """Settle the suspects of one test: their judgements in ``book`` become final."""
-    waiting: dict[SuspectPlace, Suspect] = {one.place: one for one in worker.take_suspects()}
+def confirm(item: pytest.Item, run: Run, test: TestRecord) -> None:
+    """Settle the suspects of one test: their judgements in ``test`` become final."""
+    waiting: dict[SuspectPlace, Suspect] = {one.place: one for one in run.take_suspects()}
     found: dict[SuspectPlace, list[Confirmation]] = {place: [] for place in waiting}
     slower = False
     while waiting:
-        findings, problem = _in_another_process(item, worker, list(waiting.values()))
+        findings, problem = _in_another_process(item, run, list(waiting.values()))
         for place, suspect in list(waiting.items()):
             judged = _settled(suspect, found[place], findings.get(place), problem)
             if judged is not None:
                 del waiting[place]
                 slower |= judged.verdict.is_regression
-                _replace(book, judged)
-    worker.confirmed += slower
+                _replace(test, judged)
+    run.confirmed += slower
 
 
-def give_up(worker: Run, book: TestRecord) -> None:
+def give_up(run: Run, test: TestRecord) -> None:
     """End the wait of a test that was ended before it could be confirmed."""
-    for suspect in worker.take_suspects():
-        _replace(book, _unsettled(suspect, "the test was failed or stopped by pytest's own means"))
+    for suspect in run.take_suspects():
+        _replace(test, _unsettled(suspect, "the test was failed or stopped by pytest's own means"))
 
 
 def _settled(
@@ -92,16 +92,16 @@ def _unsettled(suspect: Suspect, why: str) -> Judgement:
 
 
 def _in_another_process(
-    item: pytest.Item, worker: Run, suspects: Sequence[Suspect]
+    item: pytest.Item, run: Run, suspects: Sequence[Suspect]
 ) -> tuple[Mapping[SuspectPlace, Confirmation], str]:
     """What another process finds of each suspect, and why it found nothing where it did not."""
-    if worker.confirmed >= MOST_CONFIRMED:
+    if run.confirmed >= MOST_CONFIRMED:
         return {}, f"{MOST_CONFIRMED} tests of this process were confirmed already; run this one by itself"
-    limit_s = TIMEOUT_S + LIMIT_FACTOR * (time.perf_counter() - worker.test_began)
+    limit_s = TIMEOUT_S + LIMIT_FACTOR * (time.perf_counter() - run.test_began)
     limit_s += sum(BUDGETS * one.budget_s for one in suspects)
     with scratch_folder("gpuperf-confirm-") as name:
         task = ConfirmTask(folder=Path(name), places=tuple(one.place for one in suspects))
-        problem = _run(item, worker, task, limit_s)
+        problem = _run(item, run, task, limit_s)
         found = []
         for file in task.files():
             with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):  # not reached, or broken off
@@ -109,15 +109,15 @@ def _in_another_process(
     return {one.place: one for one in found}, problem
 
 
-def _run(item: pytest.Item, worker: Run, task: ConfirmTask, limit_s: float) -> str:
+def _run(item: pytest.Item, run: Run, task: ConfirmTask, limit_s: float) -> str:
     """Run the confirming process; why it left nothing, if it leaves nothing."""
     log = task.folder / "log"
     if AGAINST in item.config.stash:
         item.config.stash[AGAINST].leave_evidence()
-    worker.give_memory_back()  # the child needs as much memory as this test did
+    run.give_memory_back()  # the child needs as much memory as this test did
     try:
-        with worker.device.lock():  # not by the child: what it would wait for others is not its own time
-            status = run_task(item.config, task, log, limit_s, worker.child_environment())
+        with run.device.lock():  # not by the child: what it would wait for others is not its own time
+            status = run_task(item.config, task, log, limit_s, run.child_environment())
     except (LockError, OSError) as error:
         return f"a second process could not be started ({error})"
     if status == 0:
@@ -129,8 +129,8 @@ def _run(item: pytest.Item, worker: Run, task: ConfirmTask, limit_s: float) -> s
     return ": ".join([f"the second process {ended}", *errors_in(lines)[:1]])
 
 
-def _replace(book: TestRecord, judgement: Judgement) -> None:
+def _replace(test: TestRecord, judgement: Judgement) -> None:
     """Put a final judgement in the place of the one that waited."""
-    work = book.workloads[judgement.key.workload]
+    work = test.workloads[judgement.key.workload]
     kept = tuple(judgement if one.kind == judgement.kind else one for one in work.judgements)
-    book.add(msgspec.structs.replace(work, judgements=kept))
+    test.add(msgspec.structs.replace(work, judgements=kept))

@@ -26,12 +26,12 @@ from pytest_gpuperf.workload.confirm import leave
 from pytest_gpuperf.workload.timed_workload import TimedWorkload
 
 
-def measure_figures(work: TimedWorkload, book: TestRecord) -> None:
-    """Measure what was asked for, and put it on the book with its judgements; the caller holds the GPU's lock.
+def measure_figures(work: TimedWorkload, test: TestRecord) -> None:
+    """Measure what was asked for, and add it to the test's record with its judgements; the caller holds the GPU's lock.
 
     Raises ``WrongResult`` for an error that is no number, and what the test's own functions raise.
     """
-    evidence, request = book.workloads[work.request.name], work.request
+    evidence, request = test.workloads[work.request.name], work.request
     figures: dict[str, Any] = {}
     judged: list[Judgement] = []
     for kind, field in BESIDE.items():
@@ -42,11 +42,11 @@ def measure_figures(work: TimedWorkload, book: TestRecord) -> None:
             judged.append(secondary.not_asked_for(work.key, work.target, kind))
     if figures or judged:
         judgements = (*evidence.judgements, *judged)
-        book.add(msgspec.structs.replace(evidence, beside=Beside(**figures), judgements=judgements))
+        test.add(msgspec.structs.replace(evidence, beside=Beside(**figures), judgements=judgements))
 
 
 def _gates(work: TimedWorkload) -> bool:
-    return work.worker.options.gates and not work.worker.options.is_child
+    return work.run.options.gates and not work.run.options.is_child
 
 
 def _on_record(work: TimedWorkload) -> Beside:
@@ -69,7 +69,7 @@ def _accuracy(work: TimedWorkload) -> float:
     """What the test's ``accuracy=`` says of one run."""
     request = work.request
     request.run()
-    work.worker.device.synchronize()
+    work.run.device.synchronize()
     answer = request.accuracy() if request.accuracy is not None else None
     error = number_of(answer)
     if not 0 <= error < math.inf:
@@ -83,7 +83,7 @@ def _memory(work: TimedWorkload) -> int:
     request = work.request
     request.restore()
     arrays = array_bytes(request.launch) if request.launch is not None else 0
-    return arrays + work.worker.device.bytes_of(request.workload)
+    return arrays + work.run.device.bytes_of(request.workload)
 
 
 def array_bytes(launch: Launch) -> int:
@@ -98,7 +98,7 @@ def array_bytes(launch: Launch) -> int:
 
 def _host(work: TimedWorkload) -> tuple[HostTime, list[Judgement]]:
     """Its host time beside fixed work, judged where this process gates.  A change waits for a second process."""
-    request, device, task, record = work.request, work.worker.device, work.worker.options.task, _on_record(work).host
+    request, device, task, record = work.request, work.run.device, work.run.options.task, _on_record(work).host
     now = host_time(
         request.workload, request.reset, device.synchronize, work.expected_ns(), driver=device.facts.driver,
         budget_s=request.budget_s,
@@ -119,5 +119,5 @@ def _host(work: TimedWorkload) -> tuple[HostTime, list[Judgement]]:
 
     judgement = settle(())
     if judgement.verdict in (Verdict.WORSE, Verdict.BETTER):
-        work.worker.suspects.append(Suspect(judgement, work.identity, settle, request.budget_s))
+        work.run.suspects.append(Suspect(judgement, work.identity, settle, request.budget_s))
     return now, [judgement]

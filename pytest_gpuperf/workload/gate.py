@@ -72,42 +72,42 @@ class Timed:
     """Why there is none, for the process that this one confirms for."""
 
 
-def time_workload(worker: Run, book: TestRecord, request: Request) -> CheckedOnly | None:
+def time_workload(run: Run, test: TestRecord, request: Request) -> CheckedOnly | None:
     """Time and judge the workload and what it costs beside; why there is no time, where it needs none."""
-    evidence, task = book.workloads[request.name], worker.options.task
-    work = TimedWorkload(worker, request, evidence.key, request.identity())
-    if isinstance(task, RevisionTask) and worker.link is not None and request.launch is None:
-        serve(worker, worker.link, request.name, work.identity, request.workload, request.reset)
+    evidence, task = test.workloads[request.name], run.options.task
+    work = TimedWorkload(run, request, evidence.key, request.identity())
+    if isinstance(task, RevisionTask) and run.link is not None and request.launch is None:
+        serve(run, run.link, request.name, work.identity, request.workload, request.reset)
     passed_over = isinstance(task, RevisionTask) or (isinstance(task, ConfirmTask) and not task.confirms(work.key))
-    described = Timed(Rounds(())) if worker.describes else None
+    described = Timed(Rounds(())) if run.describes else None
     timed = described or (Timed(take_briefly(work)) if passed_over else _gate_time(work))
-    taken = take_for_record(work) if worker.options.update is not None and timed.taken.rounds else timed.taken
-    if len(book.workloads) == 1 and timed.judgement is not None and not work.confirms:
+    taken = take_for_record(work) if run.options.update is not None and timed.taken.rounds else timed.taken
+    if len(test.workloads) == 1 and timed.judgement is not None and not work.confirms:
         draw_aa_test(work)
     if taken.rounds or described:
         if not passed_over:
-            check_again(worker, request, timed_runs=sum(one.samples for one in taken.rounds))
+            check_again(run, request, timed_runs=sum(one.samples for one in taken.rounds))
         evidence = msgspec.structs.replace(
             evidence, time=record_of(work, taken.rounds), disturbances=taken.disturbed,
             interval_ns=interval_of([one.midmean for one in taken.rounds]),
         )  # fmt: skip
     judged = [timed.judgement] if timed.judgement is not None else []
-    book.add(msgspec.structs.replace(evidence, judgements=(*evidence.judgements, *judged)))
+    test.add(msgspec.structs.replace(evidence, judgements=(*evidence.judgements, *judged)))
     if timed.settle and timed.judgement and timed.judgement.verdict is Verdict.SLOWER and not work.confirms:
         took_s = timed.comparison.seconds if timed.comparison is not None else 0.0
         budget_s = max(request.budget_s, took_s)
-        worker.suspects.append(Suspect(timed.judgement, work.identity, timed.settle, budget_s))
+        run.suspects.append(Suspect(timed.judgement, work.identity, timed.settle, budget_s))
     if isinstance(task, ConfirmTask):
         time_ns = taken.time_ns if taken.rounds else 0.0
         leave(task, Confirmation(key=work.key, kind="time", identity=work.identity, comparison=timed.comparison,
                                  problem=timed.problem, time_ns=time_ns))  # fmt: skip
-    measure_figures(work, book)
+    measure_figures(work, test)
     return None if taken.rounds else CheckedOnly(f"{request.name}: unchanged, so not timed")
 
 
 def _gate_time(work: TimedWorkload) -> Timed:
     """Compare a workload with its baseline, and judge it."""
-    record, launch, which = work.baseline, work.request.launch, work.worker.options.time
+    record, launch, which = work.baseline, work.request.launch, work.run.options.time
     case = _case(work, record)
     if record is None:
         taken = take(work)
@@ -124,17 +124,17 @@ def _gate_time(work: TimedWorkload) -> Timed:
 
 
 def _case(work: TimedWorkload, record: TimeRecord | None) -> TimeCase:
-    worker, request, cause, record_ns = work.worker, work.request, "", 0.0
-    if record is not None and worker.revision is None and record.rounds:
-        alike = (record.cache, record.timer) == (request.cache, worker.timer.name)
-        rounds = rounds_on(worker.device.facts.uuid, record) or record.rounds  # on this GPU if there are any
+    run, request, cause, record_ns = work.run, work.request, "", 0.0
+    if record is not None and run.revision is None and record.rounds:
+        alike = (record.cache, record.timer) == (request.cache, run.timer.name)
+        rounds = rounds_on(run.device.facts.uuid, record) or record.rounds  # on this GPU if there are any
         record_ns = mean_time_ns(rounds) if alike else 0.0
     if request.launch is not None and record is not None and not work.identity.same_execution(record.identity):
         cause = explain(record.identity, work.identity)
         cause += "; the baseline ran with its own" if other_arguments(record.identity, work.identity) else ""
     return TimeCase(
         key=work.key, target=work.target, limits=request.limits,
-        alpha=CONFIRMING_ALPHA if work.confirms else worker.next_share(work.key.node_id),
+        alpha=CONFIRMING_ALPHA if work.confirms else run.next_share(work.key.node_id),
         cause=cause, record_ns=record_ns,
     )  # fmt: skip
 
@@ -148,14 +148,14 @@ def _not_comparable(taken: Rounds, case: TimeCase, why: str) -> Timed:
 
 def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord, launch: Launch) -> Timed:
     """Let the baseline's machine code run beside the candidate's."""
-    worker, request, problem = work.worker, work.request, ""
-    device, timer = worker.device, worker.timer
+    run, request, problem = work.run, work.request, ""
+    device, timer = run.device, run.timer
     try:
-        baseline = baseline_launch(worker, work.key, record, launch)
+        baseline = baseline_launch(run, work.key, record, launch)
         opponent = CubinOpponent(device, timer, launch, baseline, reset=request.reset, cache=request.cache)
         compared = compare(
             device, opponent, case.limits, case.alpha, seed=secrets.randbits(32), duration_ns=work.expected_ns(),
-            budget_s=request.budget_s, sustained=request.sustained, session=worker.session.id,
+            budget_s=request.budget_s, sustained=request.sustained, session=run.session.id,
         )  # fmt: skip
     except NotLaunched as error:
         problem = str(error)
@@ -175,23 +175,23 @@ class NotLaunched(Exception):
     """The baseline's machine code cannot, or may not, run beside the candidate; the message says why and what to do."""
 
 
-def baseline_launch(worker: Run, key: Key, record: TimeRecord, launch: Launch) -> BaselineLaunch:
+def baseline_launch(run: Run, key: Key, record: TimeRecord, launch: Launch) -> BaselineLaunch:
     """The baseline's kernel as it was launched, checked against its record and the launch.  Raises ``NotLaunched``.
 
-    It runs on the candidate's arrays; under CI not if the default branch lacks it (``worker.trust``).
+    It runs on the candidate's arrays; under CI not if the default branch lacks it (``run.trust``).
     """
     if not record.cubin:
         raise NotLaunched(f"the baseline was recorded without its machine code. {_REMEDY}")
     try:
-        cubin, old = worker.store.cubin(record.cubin), record.identity
+        cubin, old = run.store.cubin(record.cubin), record.identity
         binary = stored_binary(cubin, record.symbol, launch.binary.arch, old.code)
     except BaselineError as problem:
         raise NotLaunched(f"the machine code of the record of {key} is refused: {problem}") from problem
     except CompileProblem as problem:
-        why = f"{cubin_path(worker.store.root, record.cubin)}: {problem}. {_REMEDY}"
+        why = f"{cubin_path(run.store.root, record.cubin)}: {problem}. {_REMEDY}"
         raise NotLaunched(f"the machine code of the record of {key} is refused: {why}") from problem
     binary = msgspec.structs.replace(binary, name=record.kernel, source_hash=old.source, toolchain=old.toolchain)
-    if distrust := worker.trust.why_not_launched(record.cubin):
+    if distrust := run.trust.why_not_launched(record.cubin):
         raise NotLaunched(f"{distrust}, and under CI that is not launched: {_TRUST}")
     was, now = ([(one.offset, one.size) for one in code.parameters] for code in (binary, launch.binary))
     arguments = configuration = None
@@ -203,7 +203,7 @@ def baseline_launch(worker: Run, key: Key, record: TimeRecord, launch: Launch) -
         if record.grid is not None and record.block is not None:
             attributes = attributes_of(old.launch)
             configuration = configuration_of(record.grid, record.block, record.dynamic_shared_bytes, attributes)
-            require_limits(binary, worker.device.facts, configuration)
+            require_limits(binary, run.device.facts, configuration)
     except LaunchError as problem:
         sizes = [", ".join(f"{size} bytes" for _, size in parameters) for parameters in (was, now)]
         changed = f"the parameters changed from ({sizes[0]}) to ({sizes[1]}), and " if was != now else ""
@@ -217,21 +217,21 @@ def baseline_launch(worker: Run, key: Key, record: TimeRecord, launch: Launch) -
 
 def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> Timed:
     """Let the baseline's revision run the callable beside this one, each in its process."""
-    worker, options, request = work.worker, work.worker.options, work.request
+    run, options, request = work.run, work.run.options, work.request
     taken = take(work, budget_s=request.budget_s / 4)
     now_ns, was, now = taken.time_ns, record.identity.launch, work.identity.launch
     if was != now:
         return _not_comparable(taken, case, f"the workload changed: launch {was} became {now}")
     bound = time_verdict.record_bound(record.rounds) if record.rounds else math.inf
-    by_choice = options.time == "all" or worker.revision is not None or work.confirms
-    if not by_choice and now_ns <= bound * (case.record_ns or now_ns) and not may_have_changed(worker, work.key):
+    by_choice = options.time == "all" or run.revision is not None or work.confirms
+    if not by_choice and now_ns <= bound * (case.record_ns or now_ns) and not may_have_changed(run, work.key):
         reason = "no file that it may run changed since the commit of its baseline"
         return Timed(taken, time_verdict.unchanged(case, reason, now_ns), problem=reason)
     limits = limits_of_processes(case.limits, now_ns)
     case = dataclasses.replace(case, limits=limits, by_process=True, kernels=_kernels_of(work))
     try:
         first = compare_with_revision(
-            worker, work.key, work.identity, request.workload, request.reset, case.limits, case.alpha,
+            run, work.key, work.identity, request.workload, request.reset, case.limits, case.alpha,
             cache=request.cache, duration_ns=now_ns, budget_s=request.budget_s,
         ).comparison  # fmt: skip
     except NotPaired as problem:
@@ -245,13 +245,13 @@ def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> T
 
 def _by_record(work: TimedWorkload, case: TimeCase, taken: Rounds, bound: float, obstacle: str) -> Timed:
     """The verdict on a callable that cannot be paired, for this reason."""
-    worker, record, now_ns = work.worker, work.baseline, taken.time_ns
-    if worker.revision is not None:
-        return _not_comparable(taken, case, f"it cannot be paired with {worker.revision.name}: {obstacle}")
+    run, record, now_ns = work.run, work.baseline, taken.time_ns
+    if run.revision is not None:
+        return _not_comparable(taken, case, f"it cannot be paired with {run.revision.name}: {obstacle}")
     drivers = {one.driver for one in record.sessions} if record is not None else set()
     other = "" if case.record_ns else "it was recorded with another timer or cache state"
-    if case.record_ns and worker.session.driver not in drivers:
-        other = f"driver {', '.join(sorted(drivers)) or 'unknown'}, now {worker.session.driver}"
+    if case.record_ns and run.session.driver not in drivers:
+        other = f"driver {', '.join(sorted(drivers)) or 'unknown'}, now {run.session.driver}"
     if other:
         reason = f"its baseline proves nothing here ({other}); not paired: {obstacle}"
         return Timed(taken, case.judgement(Verdict.INCONCLUSIVE, reason, now_ns=now_ns), problem=obstacle)
@@ -264,7 +264,7 @@ def _by_record(work: TimedWorkload, case: TimeCase, taken: Rounds, bound: float,
 
 def _kernels_of(work: TimedWorkload) -> str:
     """The callable's kernels by their time in its last slot, as a note; empty where the timer sees no kernels."""
-    seen = work.worker.timer.kernel_breakdown
+    seen = work.run.timer.kernel_breakdown
     kernels = sorted(seen[-1].items() if seen else (), key=lambda one: -one[1])
     shown = [f"{readable(name)} {duration(ns)}" for name, ns in kernels[:MOST_KERNELS]]
     more = [f"and {len(kernels) - MOST_KERNELS} more"] if len(kernels) > MOST_KERNELS else []

@@ -28,59 +28,59 @@ _Found = tuple[Exception | None, Mapping[str, float] | str]
 """Why there is no time, where there was to be one; and counters, or why there are none."""
 
 
-def measure(worker: Run, book: TestRecord, request: Request) -> Measurement:
+def measure(run: Run, test: TestRecord, request: Request) -> Measurement:
     """Run, check, measure and judge one workload.  Raises what the check raises, and nothing is timed then."""
-    launch, evidence = request.launch, WorkloadEvidence(key=book.open(request.name), tolerance=request.limits.tolerance)
+    launch, evidence = request.launch, WorkloadEvidence(key=test.open(request.name), tolerance=request.limits.tolerance)
     if launch is not None:  # a callable has no static evidence of its own
         static = {arch: record for arch, record in launch.records().items() if arch in launch.kernel.targets}
         evidence = msgspec.structs.replace(evidence, static=static, toolchain=launch.binary.toolchain)
         binaries = (launch.kernel.binaries[arch] for arch in static)
-        book.cubins |= {binary.cubin_hash: binary.cubin for binary in binaries}  # a fixture's kernel is on another book
-    book.add(evidence)
-    untimed, counters = (_run if worker.has_gpu else _without_gpu)(worker, book, request)
-    return Measurement(request, book.workloads[request.name], worker.native_arch, untimed, counters)
+        test.cubins |= {binary.cubin_hash: binary.cubin for binary in binaries}  # a shared fixture's kernels too
+    test.add(evidence)
+    untimed, counters = (_run if run.has_gpu else _without_gpu)(run, test, request)
+    return Measurement(request, test.workloads[request.name], run.native_arch, untimed, counters)
 
 
-def _without_gpu(worker: Run, book: TestRecord, request: Request) -> _Found:
+def _without_gpu(run: Run, test: TestRecord, request: Request) -> _Found:
     """Static evidence is all there is, and what would run."""
-    evidence = book.workloads[request.name]
-    book.add(msgspec.structs.replace(
+    evidence = test.workloads[request.name]
+    test.add(msgspec.structs.replace(
         evidence, identity=request.identity(), cache=request.cache,
-        judgements=(not_counted(evidence.key, "any GPU", "there is no GPU"),) if worker.options.ncu else (),
+        judgements=(not_counted(evidence.key, "any GPU", "there is no GPU"),) if run.options.ncu else (),
     ))  # fmt: skip
-    why = str(worker.no_device)
-    book.stop("static only", why)
+    why = str(run.no_device)
+    test.stop("static only", why)
     return StaticOnly(why), why
 
 
-def _run(worker: Run, book: TestRecord, request: Request) -> _Found:
+def _run(run: Run, test: TestRecord, request: Request) -> _Found:
     """Run and check the workload, and find out what this run is to know of it."""
     if request.inputs is not None:
-        with worker.device.current():
+        with run.device.current():
             request = request.with_fresh(FreshInputs(request.name, request.inputs, request.launch, request.outputs))
-    if not worker.options.active:
-        run_and_check(worker, request)
+    if not run.options.active:
+        run_and_check(run, request)
         return None, NOT_COUNTED
-    worker.hold_gpu()
-    key, times = book.workloads[request.name].key, worker.options.times
-    baseline = worker.store.time(worker.device.facts.slug, key) if times else None
+    run.hold_gpu()
+    key, times = test.workloads[request.name].key, run.options.times
+    baseline = run.store.time(run.device.facts.slug, key) if times else None
     rounds = baseline.rounds if baseline is not None else ()
-    worker.recorded_ns = max((one.midmean for one in rounds), default=0.0)
-    with worker.device.lock():  # who waits for the GPU sees that its holder goes on
-        run_and_check(worker, request)
-        with worker.device.current():  # anew, for the first run may have been the first that PyTorch saw of the GPU
-            if isinstance(worker.options.task, ProfileTask):  # in a process under ncu: one run in a range of its own
-                profile(worker, key, request, worker.options.task)
+    run.recorded_ns = max((one.midmean for one in rounds), default=0.0)
+    with run.device.lock():  # who waits for the GPU sees that its holder goes on
+        run_and_check(run, request)
+        with run.device.current():  # anew, for the first run may have been the first that PyTorch saw of the GPU
+            if isinstance(run.options.task, ProfileTask):  # in a process under ncu: one run in a range of its own
+                profile(run, key, request, run.options.task)
                 why = f"{request.name}: this process collects counters and takes no times"
                 return CheckedOnly(why), "they are being collected"
-            evidence = msgspec.structs.replace(book.workloads[request.name], identity=request.identity())
-            evidence, counters = counted(worker, evidence, request)
-            book.add(evidence)
+            evidence = msgspec.structs.replace(test.workloads[request.name], identity=request.identity())
+            evidence, counters = counted(run, evidence, request)
+            test.add(evidence)
             if not times:
                 return None, counters
             from pytest_gpuperf.workload.gate import time_workload  # noqa: PLC0415 SciPy comes with it
 
-            return time_workload(worker, book, request), counters
+            return time_workload(run, test, request), counters
 
 
 # --- counters: collected in a process under ncu, judged in the one that runs the test -------------------
@@ -88,9 +88,9 @@ def _run(worker: Run, book: TestRecord, request: Request) -> _Found:
 NOT_COUNTED = "run pytest --gpuperf-ncu"
 
 
-def profile(worker: Run, key: Key, request: Request, task: ProfileTask) -> None:
+def profile(run: Run, key: Key, request: Request, task: ProfileTask) -> None:
     """Under ncu: run a warm workload once in an NVTX range, or leave it to a process that collects what it wants."""
-    facts = worker.device.facts
+    facts = run.device.facts
     own = tuple(canonical(name, chip_of(facts.arch)) for name in names_of(request.metrics))
     fits = request.cache == task.cache and set(own) <= set(task.metrics)
     number = len(exchange.entries(task.folder)) if fits else None
@@ -102,21 +102,21 @@ def profile(worker: Run, key: Key, request: Request, task: ProfileTask) -> None:
     if request.cache == "warm":  # the check has been at the caches since
         request.run()
     request.restore()
-    worker.device.synchronize()
-    with worker.device.profiler_range(f"{exchange.RANGE_PREFIX}{number}"):
+    run.device.synchronize()
+    with run.device.profiler_range(f"{exchange.RANGE_PREFIX}{number}"):
         request.workload()
-        worker.device.synchronize()
+        run.device.synchronize()
 
 
 def counted(
-    worker: Run, evidence: WorkloadEvidence, request: Request
+    run: Run, evidence: WorkloadEvidence, request: Request
 ) -> tuple[WorkloadEvidence, Mapping[str, float] | str]:
     """The evidence with its counters and their judgement; and counters for the test, or why none."""
     key = evidence.key
-    if not worker.options.ncu:
+    if not run.options.ncu:
         return evidence, NOT_COUNTED
-    collected = worker.collected or Collected(problem="nothing was collected; see the beginning of the run")
-    target, found = collected.gpu or worker.device.facts.slug, collected.of(key)
+    collected = run.collected or Collected(problem="nothing was collected; see the beginning of the run")
+    target, found = collected.gpu or run.device.facts.slug, collected.of(key)
     obstacle = _obstacle(collected, found, request)
     if obstacle or found is None:
         evidence = msgspec.structs.replace(evidence, judgements=(not_counted(key, target, obstacle),))
@@ -124,7 +124,7 @@ def counted(
     evidence = msgspec.structs.replace(
         evidence, cache=found.cache, counters=found.counters, counter_ranges=found.ranges
     )
-    judged = _judge(worker, evidence, request, found.notes, target)
+    judged = _judge(run, evidence, request, found.notes, target)
     return msgspec.structs.replace(evidence, judgements=(judged,)), found.counters
 
 
@@ -143,10 +143,10 @@ def _obstacle(collected: Collected, found: CollectedWorkload | None, request: Re
 
 
 def _judge(
-    worker: Run, evidence: WorkloadEvidence, request: Request, notes: Sequence[str], target: str
+    run: Run, evidence: WorkloadEvidence, request: Request, notes: Sequence[str], target: str
 ) -> Judgement:  # fmt: skip
-    baseline = worker.store.time(target, evidence.key)
-    chip = chip_of(worker.native_arch or "")
+    baseline = run.store.time(target, evidence.key)
+    chip = chip_of(run.native_arch or "")
     own = {canonical(name, chip): tolerance for name, tolerance in request.metrics.items()}
     old = baseline.counters if baseline else {}
     rules = rules_for(dict.fromkeys([*old, *evidence.counters]), own, request.cache)

@@ -34,7 +34,7 @@ RETAKES = 3
 class TimedWorkload:
     """What is timed, and on what.  The caller holds the GPU's lock."""
 
-    worker: Run
+    run: Run
     request: Request
     key: Key
     identity: Identity
@@ -43,17 +43,17 @@ class TimedWorkload:
     @property
     def target(self) -> str:
         """``nvidia-h200``"""
-        return self.worker.device.facts.slug
+        return self.run.device.facts.slug
 
     @property
     def baseline(self) -> TimeRecord | None:
         """The workload's time on record."""
-        return self.worker.store.time(self.target, self.key)
+        return self.run.store.time(self.target, self.key)
 
     @property
     def confirms(self) -> bool:
         """Whether this is the second process."""
-        return isinstance(self.worker.options.task, ConfirmTask)
+        return isinstance(self.run.options.task, ConfirmTask)
 
     @property
     def timed(self) -> Workload:
@@ -62,20 +62,20 @@ class TimedWorkload:
 
     def probed_ns(self) -> float:
         """What one run takes, by a single one."""
-        return self.worker.timer.measure([self.timed.slot(1, dropped=0)], self.request.cache)[0][0]
+        return self.run.timer.measure([self.timed.slot(1, dropped=0)], self.request.cache)[0][0]
 
     def expected_ns(self) -> float:
         """About what the longer of baseline and workload takes."""
-        return max(self.worker.recorded_ns, self.probed_ns())
+        return max(self.run.recorded_ns, self.probed_ns())
 
 
 def take(work: TimedWorkload, count: int = ROUNDS, budget_s: float | None = None) -> Rounds:
     """``count`` rounds in ``budget_s`` seconds, by default those of the request."""
-    worker = work.worker
+    run = work.run
     return take_rounds(
-        worker.device, worker.timer, work.timed, count, session=worker.session.id,
+        run.device, run.timer, work.timed, count, session=run.session.id,
         budget_s=work.request.budget_s if budget_s is None else budget_s,
-        duration_ns=worker.recorded_ns or work.probed_ns(),
+        duration_ns=run.recorded_ns or work.probed_ns(),
     )  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def record_of(work: TimedWorkload, rounds: tuple[Round, ...]) -> TimeRecord:
     """The rounds with all that a baseline has to know of the workload."""
     request, launch = work.request, work.request.launch
     return TimeRecord(
-        identity=work.identity, timer=work.worker.timer.name, cache=request.cache,
+        identity=work.identity, timer=work.run.timer.name, cache=request.cache,
         rounds=tuple(Round(session=one.session, midmean=one.midmean) for one in rounds),
         kernel=launch.kernel.name if launch else "", symbol=launch.binary.symbol if launch else "",
         cubin=launch.binary.cubin_hash if launch else "",
@@ -128,15 +128,15 @@ def draw_aa_test(work: TimedWorkload) -> None:
 
     A difference is the machine's doing.
     """
-    worker, request = work.worker, work.request
+    run, request = work.run, work.request
     launch, limits = request.launch, request.limits
-    if launch is None or random.random() * worker.gated_tests >= AA_TESTS:
+    if launch is None or random.random() * run.gated_tests >= AA_TESTS:
         return
     expected_ns = work.expected_ns()
     if expected_ns >= LONG_NS:
         return
-    itself, device = BaselineLaunch(launch.binary), worker.device
-    opponent = CubinOpponent(device, worker.timer, launch, itself, reset=request.reset, cache=request.cache)
+    itself, device = BaselineLaunch(launch.binary), run.device
+    opponent = CubinOpponent(device, run.timer, launch, itself, reset=request.reset, cache=request.cache)
     found = compare(
         device, opponent, limits, AA_ALPHA, seed=secrets.randbits(32), duration_ns=expected_ns,
         budget_s=AA_BUDGET_S,

@@ -64,20 +64,20 @@ def go_through(
         workload=workload, name="work", check=check, reset=None, bytes=None, flops=None, cache="cold",
         limits=Options().limits(), budget_s=1.0, metrics={}, inputs=inputs, outputs=outputs,
     )  # fmt: skip
-    worker: Any = SimpleNamespace(device=device)
+    run: Any = SimpleNamespace(device=device)
     with device.current():
         try:
             timing = device.timer(timer)
         except TimerUnavailable as problem:
             pytest.skip(str(problem))
         request = request.with_fresh(FreshInputs(request.name, inputs, request.launch, request.outputs))
-    run_and_check(worker, request)
+    run_and_check(run, request)
     with device.current():
         (times,) = timing.measure([Slot(request.workload, SAMPLES, request.reset)], "cold")
     assert min(times) > 0
     wrong = pytest.raises(WrongResult, match="was right on its first run and wrong after")
     with contextlib.nullcontext() if right else wrong:
-        check_again(worker, request, SAMPLES)
+        check_again(run, request, SAMPLES)
 
 
 @pytest.mark.parametrize("timer", TIMERS)

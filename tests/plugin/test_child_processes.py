@@ -129,14 +129,14 @@ def written(answer, suspect):
 
 @pytest.fixture
 def found(recorded, monkeypatch):
-    """The item, its state and book, and the suspect that waits for its confirmation."""
+    """The item, its state and record, and the suspect that waits for its confirmation."""
     recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=280")
     kept = {}
 
-    def keep(item, worker, book):
-        (suspect,) = worker.take_suspects()
-        kept.update(item=item, worker=worker, book=copy.copy(book), suspect=suspect)
-        kept["book"].workloads = dict(book.workloads)
+    def keep(item, run, record):
+        (suspect,) = run.take_suspects()
+        kept.update(item=item, run=run, record=copy.copy(record), suspect=suspect)
+        kept["record"].workloads = dict(record.workloads)
 
     with monkeypatch.context() as patch:
         patch.setattr(confirm, "confirm", keep)
@@ -148,7 +148,7 @@ def found(recorded, monkeypatch):
 def test_no_combination_of_faults_makes_a_loss_of_60_percent_green(found, monkeypatch):
     # the machine code has changed: red by itself or not
     monkeypatch.setattr(judge_test, "judge_test", lambda *_, **__: "")
-    item, worker, suspect = found["item"], found["worker"], found["suspect"]
+    item, run, suspect = found["item"], found["run"], found["suspect"]
     seen = set()
 
     r = (math.log(1.6),) * 40
@@ -174,14 +174,14 @@ def test_no_combination_of_faults_makes_a_loss_of_60_percent_green(found, monkey
             return status
 
         monkeypatch.setattr(confirm, "run_task", run_task)
-        book = item.stash[stash.TEST_RECORD] = copy.copy(found["book"])
-        book.workloads, book.ended_in = dict(found["book"].workloads), ""
-        worker.suspects = [suspect]
-        worker.confirmed = confirmed
+        record = item.stash[stash.TEST_RECORD] = copy.copy(found["record"])
+        record.workloads, record.ended_in = dict(found["record"].workloads), ""
+        run.suspects = [suspect]
+        run.confirmed = confirmed
         problem = ENDS[end]()
         with pytest.raises((AssertionError, pytest.fail.Exception)):  # neither green nor skipped
             end_of_test.finish(item, problem)
-        judgement = book.workloads[suspect.judgement.key.workload].time_judgement
+        judgement = record.workloads[suspect.judgement.key.workload].time_judgement
         assert judgement.verdict is Verdict.SLOWER
         seen.add((judgement.reason.startswith("not confirmed: "), end == "returned"))
 

@@ -1,4 +1,4 @@
-"""A run without pytest's machinery: a configuration, tests and a worker that tests fill in, with real books."""
+"""A run without pytest's machinery: a configuration, tests and what its process shares; test records are real."""
 
 from __future__ import annotations
 
@@ -91,10 +91,10 @@ class Run:
             getoption=lambda name, default=None: default,
         )  # fmt: skip
         self.config.stash[stash.OPTIONS] = self.options
-        self.worker: Any = Shared(self.config, self.options)
-        self.worker.has_gpu, self.worker.store = has_gpu, self.store
-        self.worker.no_device = None if has_gpu else "no driver\nand more words"
-        self.config.stash[stash.RUN] = self.worker
+        self.shared: Any = Shared(self.config, self.options)
+        self.shared.has_gpu, self.shared.store = has_gpu, self.store
+        self.shared.no_device = None if has_gpu else "no driver\nand more words"
+        self.config.stash[stash.RUN] = self.shared
 
     def item(self, test: str = TEST) -> Any:
         return FakeItem(self.config, test)
@@ -105,7 +105,7 @@ class Run:
     def collected(self, *tests: str, **found: Any) -> Results:
         """It has met ``MODULE`` and chosen these tests of it; ``found`` is what else it found, or found in place."""
         nodes = frozenset(f"{MODULE}::{test}" for test in tests)
-        finding = self.worker.results
+        finding = self.shared.results
         finding.found = TestsFound(**{"tests": nodes, "selected": nodes, "modules": frozenset({MODULE}), **found})
         (self.config.rootpath / MODULE).parent.mkdir(exist_ok=True)
         (self.config.rootpath / MODULE).touch()
@@ -114,5 +114,5 @@ class Run:
     def with_options(self, **changes: Any) -> Run:
         """The same process, asked for something else."""
         self.options = Options(**{**vars(self.options), **changes})
-        self.worker.options = self.config.stash[stash.OPTIONS] = self.options
+        self.shared.options = self.config.stash[stash.OPTIONS] = self.options
         return self

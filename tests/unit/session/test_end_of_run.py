@@ -30,13 +30,13 @@ def came(run: Run, test: str = TEST, **evidence: Any) -> None:
     report: Any = SimpleNamespace(
         nodeid=f"{MODULE}::{test}", when="call", failed=False, skipped=False, outcome="passed", **payload
     )
-    run.worker.results.note(report)
+    run.shared.results.note(report)
 
 
 def finished(run: Run, status: int = OK) -> tuple[int, Outcome]:
     session = run.session(status)
     end_of_run.finish(session)
-    return int(session.exitstatus), run.worker.outcome
+    return int(session.exitstatus), run.shared.outcome
 
 
 NOTHING_GATHERED: dict[str, tuple[dict[str, Any], list[dict[str, Any]], str]] = {
@@ -71,7 +71,7 @@ def test_missing_record_fails_a_run_that_is_green_so_far(gated: Run) -> None:
     status, outcome = finished(gated)
     assert status == FAILED
     assert outcome.missing[0].startswith("1 workload NOT-MEASURED on sm_90: its test was deleted or renamed: ")
-    gated.worker.outcome = Outcome()
+    gated.shared.outcome = Outcome()
     status, outcome = finished(gated.with_options(open="warn"))
     assert (status, outcome.missing, len(outcome.left_out)) == (OK, (), 1)
     (gated.options.baselines / "manifest.json").write_text("{")
@@ -82,7 +82,7 @@ def test_missing_record_fails_a_run_that_is_green_so_far(gated: Run) -> None:
 def test_comparison_with_itself_is_said_unless_its_environment_is_another(
     gated: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gated.worker.revision = Revision(commit="c0", name="c0 (yesterday)", archs=("sm_90",))
+    gated.shared.revision = Revision(commit="c0", name="c0 (yesterday)", archs=("sm_90",))
     monkeypatch.setattr(end_of_run, "with_itself", lambda *_: "it is itself")
     for python in (Path("/opt/python"), None):
         _, outcome = finished(gated.with_options(against="HEAD", against_python=python))
@@ -110,8 +110,8 @@ UPDATES: dict[str, tuple[Any, int, int, list[Recorded], str]] = {
 def test_update(run: Run, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
     does, before, after, recorded, problem = UPDATES[case]
 
-    def accept(worker: Any) -> list[Recorded]:
-        assert worker is run.worker
+    def accept(shared: Any) -> list[Recorded]:
+        assert shared is run.shared
         if isinstance(does, BaseException):
             raise does
         return list(does)
@@ -144,7 +144,7 @@ def test_reports_are_written_when_all_is_known(run: Run, monkeypatch: pytest.Mon
     assert (status, outcome.reports, outcome.unwritten) == (NOTHING, ("report.html",), ())
     (document,) = documents
     assert (document.exit_status, document.problems, document.plugin) == (NOTHING, (outcome.nothing,), __version__)
-    assert document.warnings == tuple(remarks.run_remarks(run.worker.results, outcome, run.options))
+    assert document.warnings == tuple(remarks.run_remarks(run.shared.results, outcome, run.options))
     assert not kept.exists()
     came(run, workloads=(MEASURED,))
     status, outcome = finished(run.with_options(reports=("report.html", "no.html")))

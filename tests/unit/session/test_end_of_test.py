@@ -115,7 +115,7 @@ class Unreadable:
 
 
 def test_unreadable_baseline_fails_the_test_unless_that_failed_by_itself(run: Run) -> None:
-    run.worker.store = Unreadable()
+    run.shared.store = Unreadable()
     for problem in (None, LATER, CheckedOnly("no times")):
         assert isinstance(raised := ended(run.item(), problem), FAILED)
         assert str(raised) == "baselines/sm_90/x.json is no JSON"
@@ -136,7 +136,7 @@ def test_slower_workload_is_confirmed_unless_its_test_failed_on_purpose(
 
     monkeypatch.setattr(confirmation, "confirm", confirm)
     monkeypatch.setattr(confirmation, "give_up", lambda run, test: second.append("given up"))
-    run.worker.suspects.append("a workload that was slower")
+    run.shared.suspects.append("a workload that was slower")
     for problem in (None, LATER, WRONG, CheckedOnly("no times"), FAILED("wrong")):
         assert isinstance(ended(run.item(), problem), FAILED | AssertionError)
     end_of_test.attach(run.item(), report())
@@ -146,11 +146,11 @@ def test_slower_workload_is_confirmed_unless_its_test_failed_on_purpose(
 def test_test_that_breaks_the_gpu_fails_for_that_and_the_process_knows(run: Run) -> None:
     item = run.item()
     launches = SimpleNamespace(last=["copy"])
-    run.worker.opened = SimpleNamespace(fault=lambda: "an illegal address", launches=launches)
+    run.shared.opened = SimpleNamespace(fault=lambda: "an illegal address", launches=launches)
     raised = ended(item, CheckedOnly("no times"))
     assert isinstance(raised, FAILED)
     assert str(raised).startswith("a kernel faulted on the GPU: an illegal address\n  last launched: copy\n")
-    assert run.worker.gpu_lost == item.nodeid
+    assert run.shared.gpu_lost == item.nodeid
 
 
 # --- reports -------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ def kernel(new: StaticRecord, name: str = "copy", **fields: Any) -> WorkloadEvid
 def judged(run: Run, *works: WorkloadEvidence) -> Judgement:
     """The static judgement of the last one, of a test with all of them."""
     test, estimates = of(*works), Estimates(run.store, {}, None)
-    return judge_static(run.worker, works[-1], test, estimates).judgements[0]
+    return judge_static(run.shared, works[-1], test, estimates).judgements[0]
 
 
 # --- against the records ---------------------------------------------------------------------------
@@ -62,7 +62,7 @@ def test_verdict_is_that_on_the_record_of_the_same_name(run: Run) -> None:
     assert judged(run, kernel(static_record(block=BLOCK))).verdict is Verdict.UNCHANGED
     assert judged(run, kernel(static_record("c1", block=BLOCK))).verdict is Verdict.SAME
     one = workload("copy", judgement(Verdict.SAME), static=dict.fromkeys(("sm_90", "sm_80"), static_record()))
-    several = judge_static(run.worker, one, of(one), Estimates(run.store, {}, None))
+    several = judge_static(run.shared, one, of(one), Estimates(run.store, {}, None))
     assert [each.target for each in several.judgements] == ["sm_90", "sm_80", "nvidia-h200"]
 
 
@@ -159,10 +159,10 @@ def test_time_outranks_code_where_there_is_a_gpu(run: Run, without_gpu: Run, mon
     code = msgspec.structs.replace(judgement(Verdict.WORSE, "static"), changes=(TURNS,))
     one = workload("copy", code, judgement(Verdict.SLOWER), judgement(Verdict.SAME))
     monkeypatch.setattr(judge_test, "weighed_by_time", lambda judgements, arch: judgements[::-1])
-    found = in_order(run.worker, one).judgements
+    found = in_order(run.shared, one).judgements
     assert [each.verdict for each in found] == [Verdict.SAME, Verdict.SLOWER, Verdict.WORSE]
     assert [each.changes for each in found] == [(), (TURNS,), (TURNS,)]
-    assert in_order(without_gpu.worker, one) == one
+    assert in_order(without_gpu.shared, one) == one
 
 
 # --- a revision, and renamed workloads ---------------------------------------------------------------
@@ -175,7 +175,7 @@ def test_process_of_a_revision_keeps_every_kernel_and_all_machine_code(run: Run)
         new = msgspec.structs.replace(static_record(code), source_hash=code * 32)
         test.add_compiled("copy", {"sm_90": new}, COMPILER, (f"-D={code}",), "a.cu")
     test.cubins = {"ab": b"machine code"}
-    assert judge_test.judge_test(run.worker, test, whole=True) == ""
+    assert judge_test.judge_test(run.shared, test, whole=True) == ""
     assert (len(test.workloads), test.unrecorded) == (2, {"ab"})
 
 
@@ -196,11 +196,11 @@ def test_renamed_workload_is_recognised(run: Run, monkeypatch: pytest.MonkeyPatc
     record(run, static_record(), "old")
     run.collected(TEST)
     if is_revision:
-        run.worker.revision = Revision(commit="c0", name="c0", archs=("sm_90",))
+        run.shared.revision = Revision(commit="c0", name="c0", archs=("sm_90",))
         foreign: Any = SimpleNamespace(lines=lambda: ())
         run.config.stash[FOREIGN] = foreign
     test = of(kernel(static_record(code, "scale" if code == "c2" else "copy"), "new"))
-    assert judge_test.judge_test(run.worker, test, whole=True) == ""
+    assert judge_test.judge_test(run.shared, test, whole=True) == ""
     (found,) = test.workloads["new"].judgements
     assert (found.verdict, found.reason[: len(reason)]) == (verdict, reason)
     assert test.workloads["new"].was == (key("old") if code == "c0" else None)
@@ -222,10 +222,10 @@ def test_causes_are_looked_for_where_something_changed(
         return [(None, "after", (CAUSE,)) for _ in comparisons]
 
     monkeypatch.setattr(judge_test, "explain_each", explain_each)
-    for process, facts in ((run, run.worker.device.facts), (without_gpu, None)):
+    for process, facts in ((run, run.shared.device.facts), (without_gpu, None)):
         asked.clear()
         test = of(*(workload(one.value, judgement(Verdict.UNCHANGED), judgement(one)) for one in Verdict))
-        judge_test.explain_test(process.worker, test, "estimates")  # type: ignore[arg-type]
+        judge_test.explain_test(process.shared, test, "estimates")  # type: ignore[arg-type]
         assert {Verdict(name) for name, work in test.workloads.items() if work.advice == (CAUSE,)} == TELLING
         assert [(one.estimates, len(one.workloads), one.facts) for one in asked] == [
             ("estimates", len(Verdict), facts)

@@ -22,7 +22,7 @@ NAME = f"{NODE} [copy]"
 def noted(run: Run, status: int = 0) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Lines that fail the run, and remarks."""
     outcome = Outcome()
-    note_missing(run.session(status), run.worker, outcome)
+    note_missing(run.session(status), run.shared, outcome)
     return outcome.missing, outcome.left_out
 
 
@@ -82,7 +82,7 @@ def test_cause(recorded: Run, case: str) -> None:
     results = recorded.collected(TEST, **found)
     results.ends |= {NODE: end} if end is not None else {}
     results.by_test |= {NODE: tested} if tested is not None else {}
-    recorded.worker.native_arch = "sm_90"
+    recorded.shared.native_arch = "sm_90"
     red, remarks = noted(recorded)
     if cause == "left out":
         assert (red, len(remarks)) == ((), 1)
@@ -126,7 +126,7 @@ def test_workload_that_other_gpus_alone_are_timed_with_is_not_this_ones(recorded
 
 def test_renamed_workload_is_not_missing_and_revisions_only_name_what_is_gone(recorded: Run) -> None:
     results = recorded.collected()
-    recorded.worker.revision = Revision(commit="c0", name="c0 (yesterday)", archs=("sm_90",))
+    recorded.shared.revision = Revision(commit="c0", name="c0 (yesterday)", archs=("sm_90",))
     recorded.with_options(against="main", open="fail")
     assert noted(recorded) == ((), (f"GONE, only in c0 (yesterday): {NODE}",))
     results.by_test[NODE] = evidence(workload("new", was=key()))

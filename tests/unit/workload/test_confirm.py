@@ -42,7 +42,7 @@ class Test:
     __test__ = False
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.book = TestRecord("test_a.py", "test_a")
+        self.record = TestRecord("test_a.py", "test_a")
         self.tasks: list[ConfirmTask] = []
         self.sections: list[str] = []
         self.left: list[list[Confirmation]] = []
@@ -54,9 +54,9 @@ class Test:
             nodeid="test_a.py::test_a", config=SimpleNamespace(stash=pytest.Stash()),
             add_report_section=lambda when, name, text: self.sections.append(text),
         )  # fmt: skip
-        self.worker: Any = Run(SimpleNamespace(stash=pytest.Stash()), Options())  # type: ignore[arg-type]
-        self.worker.give_memory_back, self.worker.child_environment = (lambda: None), dict
-        self.worker.device = SimpleNamespace(lock=lambda: self.lock())
+        self.run: Any = Run(SimpleNamespace(stash=pytest.Stash()), Options())  # type: ignore[arg-type]
+        self.run.give_memory_back, self.run.child_environment = (lambda: None), dict
+        self.run.device = SimpleNamespace(lock=lambda: self.lock())
         monkeypatch.setattr(confirm, "run_task", self._run)
 
     def _run(self, config: object, task: ConfirmTask, log: Any, *_: object) -> int | None:
@@ -70,11 +70,11 @@ class Test:
     def settled(self, verdict: Verdict = Verdict.SLOWER, settle: Settle = confirmed, **fields: Any) -> Judgement:
         """The verdict on a workload's time, which was this and waited."""
         waiting = judged(verdict)
-        self.book.add(WorkloadEvidence(key=KEY, judgements=(judged(Verdict.SAME, "", "static"), waiting)))
-        self.worker.suspects.append(Suspect(waiting, CODE, settle, budget_s=1.0, **fields))
-        confirm.confirm(self.item, self.worker, self.book)
-        assert not self.worker.suspects
-        static, time = self.book.workloads["copy"].judgements
+        self.record.add(WorkloadEvidence(key=KEY, judgements=(judged(Verdict.SAME, "", "static"), waiting)))
+        self.run.suspects.append(Suspect(waiting, CODE, settle, budget_s=1.0, **fields))
+        confirm.confirm(self.item, self.run, self.record)
+        assert not self.run.suspects
+        static, time = self.record.workloads["copy"].judgements
         assert static.verdict is Verdict.SAME
         return time
 
@@ -100,13 +100,13 @@ def test_what_a_second_process_finds_settles_it(test: Test) -> None:
     assert seen == [finding()]
     (task,) = test.tasks
     assert [one.key for one in task.places] == [KEY]
-    assert test.worker.confirmed == 1
+    assert test.run.confirmed == 1
 
 
 def test_an_acquittal_is_no_confirmed_test(test: Test) -> None:
     test.left = [[finding()]]
     assert test.settled(settle=lambda _: judged(Verdict.INCONCLUSIVE)).verdict is Verdict.INCONCLUSIVE
-    assert test.worker.confirmed == 0
+    assert test.run.confirmed == 0
 
 
 @pytest.mark.parametrize(("enough", "reason"), [
@@ -148,17 +148,17 @@ def test_a_loss_stands_and_a_gain_does_not_where_no_second_process_speaks(
 
 
 def test_only_so_many_tests_are_confirmed(test: Test) -> None:
-    test.worker.confirmed = confirm.MOST_CONFIRMED
+    test.run.confirmed = confirm.MOST_CONFIRMED
     why = "20 tests of this process were confirmed already; run this one by itself"
     assert test.settled().reason == f"not confirmed: {why}; proven slower"
     assert test.tasks == []
 
 
 def test_a_test_that_was_ended_keeps_its_loss(test: Test) -> None:
-    test.book.add(WorkloadEvidence(key=KEY, judgements=(judged(Verdict.SLOWER),)))
-    test.worker.suspects.append(Suspect(judged(Verdict.SLOWER), CODE, confirmed, budget_s=1.0))
-    confirm.give_up(test.worker, test.book)
-    (found,) = test.book.workloads["copy"].judgements
+    test.record.add(WorkloadEvidence(key=KEY, judgements=(judged(Verdict.SLOWER),)))
+    test.run.suspects.append(Suspect(judged(Verdict.SLOWER), CODE, confirmed, budget_s=1.0))
+    confirm.give_up(test.run, test.record)
+    (found,) = test.record.workloads["copy"].judgements
     assert found.reason == "not confirmed: the test was failed or stopped by pytest's own means; proven slower"
 
 
