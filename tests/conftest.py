@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import known_plugins
 import pytest
 import warm_nvdisasm
 import warm_python
@@ -23,9 +22,18 @@ pytest_plugins = ["pytester"]
 settings.register_profile("dev", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
-known_plugins.remember()
 
-IDLE = ("debugging", "doctest", "legacypath", "pastebin", "setuponly", "setupplan", "stepwise")
+IDLE = (
+    "debugging",
+    "doctest",
+    "faulthandler",
+    "legacypath",
+    "pastebin",
+    "recwarn",
+    "setuponly",
+    "setupplan",
+    "stepwise",
+)
 LEAN = " ".join(f"-p no:{name}" for name in ("hypothesispytest", "unraisableexception", *IDLE))
 """No suite under test needs Hypothesis, whose import costs a child process more than its work, the search for garbage
 at the end of a run, which takes a sixth of it (what an object raises as it dies reaches this run's own hook), or

@@ -104,10 +104,8 @@ def main(place: str, launcher: str) -> None:
 
 def load() -> None:
     """Import what a child imports, the plugin as pytest does, and find the compiler."""
-    import known_plugins
     import pytest
 
-    known_plugins.remember()
     with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
         pytest.main(["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "--collect-only", f"-c{os.devnull}", "."])
     import pytest_gpuperf

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -42,10 +39,11 @@ def hungry(a, b, n):
     raise OutOfMemoryError("Out of memory allocating 96,636,764,160 bytes")
 """
 TESTS = """
+from pathlib import Path
 import pytest
 
 def run(cuda_kernel, gpu, gpuperf, name):
-    source = open("work.cu").read().replace("work", name)
+    source = Path("work.cu").read_text().replace("work", name)
     a = gpu.random(1024, seed=1)
     b = gpu.empty_like(a)
     launch = cuda_kernel(source, name, options=["-DSTEPS=100"]).launch(grid=8, block=256, args=(a, b, 1024))
@@ -63,26 +61,23 @@ def test_after(cuda_kernel, gpu, gpuperf, number):
 """
 WORDS = {
     "wild": [f"a kernel faulted on the GPU: {FAULT}", "last launched: wild  grid (8, 1, 1)  block (256, 1, 1)",
-             "seen at test_suite.py:9"],
+             "seen at test_suite.py:10"],
     "wild_later": [f"a kernel faulted on the GPU: {FAULT}", "last launched: wild_later  grid (8, 1, 1)"],
     "endless": ["a kernel does not end", "last launched: endless  grid (8, 1, 1)  block (256, 1, 1)"],
     "hungry": ["Out of memory allocating"],
 }  # fmt: skip
 
 
-def run(suite: Suite, culprit: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(suite: Suite, culprit: str, *arguments: str, subprocess: bool = False) -> pytest.RunResult:
     """A gated run of a suite whose second test has the culprit for its kernel."""
     suite.write("conftest.py", DEVICE)
     suite.write("work.cu", KERNEL)
     suite.write("test_suite.py", TESTS.replace("CULPRIT", culprit))
-    return again(suite, *arguments)
+    return again(suite, *arguments, subprocess=subprocess)
 
 
-def again(suite: Suite, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--junit-xml=junit.xml", "--gpuperf"]
-    return subprocess.run(
-        [*command, *arguments], cwd=suite.path, capture_output=True, text=True, timeout=120, env=dict(os.environ)
-    )
+def again(suite: Suite, *arguments: str, subprocess: bool = False) -> pytest.RunResult:
+    return suite.run("--junit-xml=junit.xml", "--gpuperf", *arguments, subprocess=subprocess)
 
 
 def cases(suite: Suite) -> list[str]:
@@ -99,11 +94,11 @@ def cases(suite: Suite) -> list[str]:
 @pytest.mark.parametrize("culprit", ["wild", "endless"])
 def test_with_a_worker_the_tests_after_a_culprit_pass(suite: Suite, culprit: str) -> None:
     result = run(suite, culprit, "--gpuperf-kernel-timeout=1", "--gpuperf-report=report.json", "-n", "1")
-    assert result.returncode == 1, result.stdout + result.stderr
+    assert result.ret == 1
     assert cases(suite) == ["passed", "failure", "passed", "passed", "passed"]
     for words in WORDS[culprit]:
-        assert words in result.stdout, result.stdout
-    assert "1 failed, 4 passed" in result.stdout.splitlines()[-1]
+        assert words in result.stdout.str()
+    assert "1 failed, 4 passed" in result.stdout.lines[-1]
     reported = json.loads((suite.path / "report.json").read_text())
     assert len([one for one in reported["tests"] if "test_after" in one["test"]]) == 3
 
@@ -111,21 +106,21 @@ def test_with_a_worker_the_tests_after_a_culprit_pass(suite: Suite, culprit: str
 @pytest.mark.parametrize("culprit", ["wild_later", "hungry"])
 def test_without_a_worker_tests_after_a_lost_gpu_are_not_measured(suite: Suite, culprit: str) -> None:
     result = run(suite, culprit, "-rs")
-    assert result.returncode == 1, result.stdout + result.stderr
+    assert result.ret == 1
     after = "passed" if culprit == "hungry" else "skipped"
     assert cases(suite) == ["passed", "failure", after, after, after]
     for words in WORDS[culprit]:
-        assert words in result.stdout, result.stdout
+        assert words in result.stdout.str()
     lost = "the GPU's context is lost (by test_suite.py::test_culprit); -n 1 goes on in a fresh process"
-    assert (lost in result.stdout) == (after == "skipped")
+    assert (lost in result.stdout.str()) == (after == "skipped")
 
 
 def test_without_a_worker_an_endless_kernel_ends_the_run_with_its_name(suite: Suite) -> None:
-    result = run(suite, "endless", "--gpuperf-kernel-timeout=1")
-    assert result.returncode == 1, result.stdout + result.stderr
-    assert "gpuperf: FAILED test_suite.py::test_culprit: nothing came back from the GPU for 1 s" in result.stderr
+    result = run(suite, "endless", "--gpuperf-kernel-timeout=1", subprocess=True)
+    assert result.ret == 1
+    assert "gpuperf: FAILED test_suite.py::test_culprit: nothing came back from the GPU for 1 s" in result.stderr.str()
     for words in WORDS["endless"]:
-        assert words in result.stderr
+        assert words in result.stderr.str()
 
 
 def test_long_wait_that_the_gpu_has_no_part_in_is_left_alone(suite: Suite) -> None:
@@ -133,8 +128,8 @@ def test_long_wait_that_the_gpu_has_no_part_in_is_left_alone(suite: Suite) -> No
     waiting = waiting.replace("sleep(600)", "sleep(1.5 if not WAITED and not WAITED.append(1) else 0)")
     run(suite, "endless", "--collect-only")
     suite.write("conftest.py", waiting + "\nWAITED = []\n")
-    result = again(suite, "--gpuperf-kernel-timeout=1", "-k", "before or culprit")
-    assert result.returncode == 0, result.stdout
+    result = again(suite, "--gpuperf-kernel-timeout=1", "-k", "before or culprit", subprocess=True)
+    assert result.ret == 0
 
 
 LATE = """
@@ -150,10 +145,10 @@ def test_fault_of_a_fixtures_end_fails_its_test(suite: Suite) -> None:
     run(suite, "work", "--collect-only")
     suite.edit("test_suite.py", "def test_culprit(cuda", LATE)
     result = again(suite)
-    assert result.returncode == 1, result.stdout + result.stderr
-    assert "after this test the GPU was lost to its process: illegal" in result.stdout
-    assert "2 passed, 3 skipped" in result.stdout.splitlines()[-1]
-    assert "1 error" in result.stdout.splitlines()[-1]
+    assert result.ret == 1
+    assert "after this test the GPU was lost to its process: illegal" in result.stdout.str()
+    assert "2 passed, 3 skipped" in result.stdout.lines[-1]
+    assert "1 error" in result.stdout.lines[-1]
 
 
 BREAKS = """
