@@ -23,18 +23,10 @@ settings.register_profile("dev", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
-IDLE = (
-    "debugging",
-    "doctest",
-    "faulthandler",
-    "legacypath",
-    "pastebin",
-    "recwarn",
-    "setuponly",
-    "setupplan",
-    "stepwise",
+LEAN = (
+    "-p no:hypothesispytest -p no:unraisableexception -p no:debugging -p no:doctest -p no:faulthandler "
+    "-p no:legacypath -p no:pastebin -p no:recwarn -p no:setuponly -p no:setupplan -p no:stepwise"
 )
-LEAN = " ".join(f"-p no:{name}" for name in ("hypothesispytest", "unraisableexception", *IDLE))
 """No suite under test needs Hypothesis, whose import costs a child process more than its work, the search for garbage
 at the end of a run, which takes a sixth of it (what an object raises as it dies reaches this run's own hook), or
 pytest's plugins that do nothing here but be registered in each of two thousand runs."""

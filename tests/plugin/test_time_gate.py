@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 from pathlib import Path
@@ -355,3 +356,113 @@ def test_last_run_of_a_test_counts(recorded):
     result.stdout.fnmatch_lines(["work  SLOWER  on *"])
     found = sorted(one["verdict"] for one in judgements_of(recorded) if one["kind"] == "time")
     assert found == ["SLOWER", "UNCHANGED"]
+
+
+# --- kernels of a second: decided in seventy launches, both processes and everything included ------------
+
+SECOND = 1e5
+"""Times the kernel's own ten microseconds."""
+MOST_LAUNCHES = 70
+MOST_FOR_SAME = 25
+
+
+@pytest.fixture
+def long(recorded):
+    """Its record and its kernel take about a second, 8 ms of the host's; launches are counted over all processes."""
+    content = read_evidence(evidence(recorded))
+    for one in content["tests"]["test_work[1024]"]["work"]["rounds"]:
+        one["midmean"] *= SECOND
+    write_evidence(evidence(recorded), content)
+    launches = recorded.path / "launches"
+    recorded.edit("conftest.py", "SimulatedGpu(", f"SimulatedGpu(slowdown={SECOND}, sample_sd=0.0005, ")
+    recorded.edit(
+        "conftest.py", "    b[:] = a",
+        f"    b[:] = a\n    __import__('time').sleep(0.008)\n"
+        f"    with open({str(launches)!r}, 'a') as log: log.write('.')",
+    )  # fmt: skip
+    return recorded
+
+
+def launches(suite):
+    return len((suite.path / "launches").read_text())
+
+
+@pytest.fixture
+def many_tests(monkeypatch):
+    """As if 200 tests shared the run's error rate."""
+    monkeypatch.setattr(Run, "next_share", lambda self, node_id: share(200, 1))
+
+
+def test_slower_kernel_of_a_second_fails_within_seventy_launches(long, many_tests):
+    slower(long)
+    result = long.run("--gpuperf", "--gpuperf-budget=0.05", *ONE)
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines([r"work  SLOWER  on simulated-gpu \(time\)  x", r" .* paired, \d+\+\d+ blocks, "])
+    assert launches(long) <= MOST_LAUNCHES
+
+
+def test_unchanged_code_of_a_second_has_the_fewest_launches_whatever_the_budget(long):
+    result = long.run("--gpuperf", "--gpuperf-budget=5", *ONE)
+    result.assert_outcomes(passed=1)
+    result.stdout.re_match_lines([r"  work .* UNCHANGED"])
+    assert launches(long) <= 20
+
+
+def test_changed_code_of_a_second_is_the_same_within_twenty_five_launches(long, many_tests):
+    long.change_code()
+    result = long.run("--gpuperf", "--gpuperf-budget=0.05", *ONE)
+    result.assert_outcomes(passed=1)
+    result.stdout.re_match_lines([r"  work .* SAME"])
+    assert launches(long) <= MOST_FOR_SAME
+
+
+def test_reset_runs_before_each_launch(long):
+    """Of warm launches here, which are paired too."""
+    long.edit("test_suite.py", "check=", "cache='warm', reset=lambda: resets.append(b.fill(0)), check=")
+    long.edit("test_suite.py", "import pytest", "import pytest\nresets = []")
+    slower(long, 200)
+    long.edit("test_suite.py", "    assert result.time_ns > 0", "    assert 16 < len(resets) < 30")
+    result = long.run("--gpuperf", *ONE)
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines([r"work  SLOWER .*"])
+    assert launches(long) <= MOST_LAUNCHES
+
+
+# --- arrays that take 60 % of the GPU's memory --------------------------------------------------------
+
+LIMIT = 16 << 20
+SIZE = LIMIT * 6 // 10 // 2 // 4
+"""Elements of each of the two arrays."""
+DEVICE = f"""
+def pytest_gpuperf_device(config, worker):
+    from simulated_gpu import LimitedGpu
+    return LimitedGpu(config.rootpath / "memory", {LIMIT}, implementations={{"work": work}}, sample_sd=0.001)
+"""
+LARGE = f"""
+def test_large(cuda_kernel, gpu, gpuperf):
+    kernel = cuda_kernel("work.cu", "work", options=["-DSTEPS=100"])
+    a = gpu.random({SIZE}, seed=1)
+    b = gpu.empty_like(a)
+    gpuperf(kernel.launch(grid=8, block=256, args=(a, b, {SIZE})), check=lambda: bool((b == a).all()))
+"""
+
+
+@pytest.fixture
+def large(gpu_suite):
+    """Recorded, and slower now."""
+    text = (gpu_suite.path / "conftest.py").read_text()
+    gpu_suite.write("conftest.py", text[: text.index("def pytest_gpuperf_device")] + DEVICE)
+    gpu_suite.write("test_suite.py", LARGE)
+    result = gpu_suite.run(*RECORD)
+    assert result.ret == 0, result.stdout.str()
+    gpu_suite.run("--gpuperf").stdout.fnmatch_lines(["*UNCHANGED*"])
+    slower(gpu_suite, 150)
+    yield gpu_suite
+    gc.collect()
+
+
+def test_large_arrays_are_gated_and_confirmed_where_they_are(large):
+    result = large.run("--gpuperf")
+    result.assert_outcomes(failed=1)
+    kept = "*its arrays stayed at their addresses: there is no room for 0.0143 GB of copies"
+    result.stdout.fnmatch_lines(["*SLOWER*", "*paired*", "*in two processes;*", kept])
