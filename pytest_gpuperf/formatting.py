@@ -26,10 +26,10 @@ def visible(text: str) -> str:
     return UNPRINTABLE.sub(lambda one: one[0] if one[0] in "\n\t" else ascii(one[0])[1:-1], text)
 
 
-def harmless(text: str) -> str:
+def escape_ci_commands(text: str) -> str:
     """``visible`` text of which no line is a command to a CI job: ``\\x3a:error``, ``\\x23#vso[``.
 
-    It stays as it is if it is harmless, as names of tests and workloads are: ``test_x.py::test_y[a]``.
+    Names of tests and workloads stay as they are: ``test_x.py::test_y[a]``.
     """
     return _COMMAND.sub(lambda one: f"{one[1]}\\x3a" if one[0].endswith(":") else "\\x23", visible(text))
 

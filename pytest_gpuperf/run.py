@@ -251,7 +251,7 @@ class Run:
         """That the run collected, at least one."""
         return max(len(self.results.gated), 1)
 
-    def take_suspects(self) -> list[Suspect]:
+    def pop_suspects(self) -> list[Suspect]:
         """Those of the test that ends, which wait no more."""
-        taken, self.suspects = self.suspects, []
-        return taken
+        suspects, self.suspects = self.suspects, []
+        return suspects

@@ -11,19 +11,19 @@ from types import MappingProxyType
 
 import msgspec
 
-from pytest_gpuperf.baselines.lookup import records_stood_for, static_baseline, under_recorded_launch
+from pytest_gpuperf.baselines.lookup import records_to_replace, static_baseline, under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore, Update
 from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.judge.counters import Counts, replaced
 from pytest_gpuperf.judge.static_verdict import with_launch_of
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence, unpacked
-from pytest_gpuperf.model.time_record import Beside, Session, TimeRecord, updated
-from pytest_gpuperf.model.verdict import BESIDE, Judgement, Verdict
+from pytest_gpuperf.model.time_record import SecondaryMetrics, Session, TimeRecord, updated
+from pytest_gpuperf.model.verdict import SECONDARY, Judgement, Verdict
 from pytest_gpuperf.options import Options, UpdateMode
 from pytest_gpuperf.run import Run
 
-TAKEN: Mapping[UpdateMode, frozenset[Verdict]] = MappingProxyType({
+ACCEPTED: Mapping[UpdateMode, frozenset[Verdict]] = MappingProxyType({
     "new": frozenset({Verdict.NEW}),
     "changed": frozenset({
         Verdict.NEW, Verdict.SLOWER, Verdict.FASTER, Verdict.WORSE, Verdict.BETTER,
@@ -34,9 +34,9 @@ TAKEN: Mapping[UpdateMode, frozenset[Verdict]] = MappingProxyType({
 """Verdicts against the record, on evidence of any kind."""
 
 
-def takes(judgement: Judgement, options: Options) -> bool:
+def accepts(judgement: Judgement, options: Options) -> bool:
     """Whether this update records the evidence that was judged so."""
-    return options.update is not None and judgement.verdict in TAKEN[options.update]
+    return options.update is not None and judgement.verdict in ACCEPTED[options.update]
 
 
 def accept(run: Run) -> list[Recorded]:
@@ -51,9 +51,9 @@ def accept(run: Run) -> list[Recorded]:
             target = next((one.target for one in work.judgements if one.kind != "static"), "")
             before = store.time(target, work.key) if target else None
             times.append(recorded_time(work, target, test.session, before, options))
-    told = [one for one in times if one is not None]
-    time = {(one.target, one.key): one.after for one in told if isinstance(one.after, TimeRecord)}
-    had = {(one.target, one.key): getattr(one.before, "rounds", ()) for one in told}
+    timed_records = [one for one in times if one is not None]
+    time = {(one.target, one.key): one.after for one in timed_records if isinstance(one.after, TimeRecord)}
+    had = {(one.target, one.key): getattr(one.before, "rounds", ()) for one in timed_records}
     timed = {key for (target, key), record in time.items() if record.rounds != had[target, key]}
     static = wanted_static(store, accepted, options, timed)
     changed = [
@@ -68,7 +68,7 @@ def accept(run: Run) -> list[Recorded]:
     if gone:
         names = first_of(sorted({str(key) for key in gone}), 3)
         run.outcome.left_out += (f"removed the records of {numbered(len(gone), 'workload')} without a test: {names}",)
-    return [*changed, *told]
+    return [*changed, *timed_records]
 
 
 def _of_deleted_tests(run: Run) -> set[Key]:
@@ -105,10 +105,10 @@ def wanted_static(
                     old = store.static(arch, workload.key, workload.toolchain)
                 without_code = options.update == "all" and old is not None and not store.has_cubin(old.cubin)
                 judged = verdicts.get(arch)
-                wanted = workload.key in timed or (judged is not None and takes(judged, options))
+                wanted = workload.key in timed or (judged is not None and accepts(judged, options))
                 changed = old is not None and _figures(old) != _figures(record, old)
                 if old is None or without_code or (changed and wanted and options.update != "new"):
-                    for key, known in records_stood_for(store, arch, workload, old, evidence.workloads).items():
+                    for key, known in records_to_replace(store, arch, workload, old, evidence.workloads).items():
                         kept = record if known is None else under_recorded_launch(record, known, arch)
                         update[arch, workload.toolchain, key] = kept
     return update
@@ -137,28 +137,28 @@ def recorded_time(
     """
     recorded = Recorded(key=work.key, target=target, before=before)
     judged = {one.kind: one for one in work.judgements if one.kind != "static"}
-    taken = {kind for kind, one in judged.items() if takes(one, options)}
-    after, time = before, work.time if "time" in taken else None
+    accepted_kinds = {kind for kind, one in judged.items() if accepts(one, options)}
+    after, time = before, work.time if "time" in accepted_kinds else None
     if time is not None:
         if work.disturbances and not options.disturbed:
             refused = f"{'; '.join(work.disturbances)}; --gpuperf-disturbed records it all the same"
             return msgspec.structs.replace(recorded, refused=refused)
         after = _timed_anew(work, time, session, before)
-    names = [name for kind, name in BESIDE.items() if kind in taken and work.beside]
+    names = [name for kind, name in SECONDARY.items() if kind in accepted_kinds and work.secondary]
     counted = "counters" in judged and bool(work.counters) and time is None
     if after is None:
         needs = "it needs a recorded time, and this one has none"
         return msgspec.structs.replace(recorded, refused=needs) if names or counted else None
     if names:
-        beside = Beside(**{name: getattr(work.beside, name) for name in names})
-        after = msgspec.structs.replace(after, beside=updated(after.beside, beside))
+        secondary = SecondaryMetrics(**{name: getattr(work.secondary, name) for name in names})
+        after = msgspec.structs.replace(after, secondary=updated(after.secondary, secondary))
     if counted and (other := _other_work(work, after)):
-        if "counters" in taken:
+        if "counters" in accepted_kinds:
             why = f"{other}: --update-baselines=all records its time as well"
             return msgspec.structs.replace(recorded, refused=why)
     elif counted:
         known, new = Counts.of(after), Counts.of(work)
-        after = _with_counts(after, replaced(known, new) if "counters" in taken else replaced(new, known))
+        after = _with_counts(after, replaced(known, new) if "counters" in accepted_kinds else replaced(new, known))
     return None if after == before else msgspec.structs.replace(recorded, after=after)
 
 
@@ -168,9 +168,9 @@ def _timed_anew(
     counts = Counts.of(work)
     if before is not None and time.identity.same_execution(before.identity) and time.cache == before.cache:
         counts = replaced(Counts.of(before), counts)
-    beside = before.beside if before is not None else None
+    secondary = before.secondary if before is not None else None
     sessions = (session,) if session is not None else ()
-    return _with_counts(msgspec.structs.replace(time, sessions=sessions, beside=beside), counts)
+    return _with_counts(msgspec.structs.replace(time, sessions=sessions, secondary=secondary), counts)
 
 
 def _with_counts(record: TimeRecord, counts: Counts) -> TimeRecord:

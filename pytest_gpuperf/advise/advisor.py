@@ -69,7 +69,7 @@ def advise(before: Side, after: Side, red: Collection[str] = ()) -> tuple[Advice
 
 def _traded(case: Case) -> bool:
     """Whether occupancy was traded, and the whole is estimated to gain: no hint contradicts what the gate says."""
-    estimate = weigh(case.before, case.after)
+    estimate = estimate_change(case.before, case.after)
     return case.was.limit != case.now.limit and estimate is not None and gains(estimate)
 
 
@@ -90,7 +90,7 @@ def proven_causes(before: Side, after: Side) -> tuple[Change, ...]:
 
     def exact(kind: str) -> bool:
         accesses = [[a for a in one.accesses if a.op.startswith(kind)] for one in estimates]
-        return all(each and all((a.sectors, a.turns) != (None, None) for a in each) for each in accesses)
+        return all(each and all((a.sectors, a.wavefronts) != (None, None) for a in each) for each in accesses)
 
     found = (finding for finding in _proven(case, exact("shared"), exact("global")) if finding is not None)
     return tuple(finding.evidence[0] for finding in found if not _is_price(case, finding))
@@ -102,7 +102,7 @@ def _proven(case: Case, of_shared: bool, of_global: bool) -> Iterator[Finding | 
     def doubled(figure: Callable[[Usage], float | None]) -> bool:
         return grew(figure(case.was), figure(case.now), PROVEN_GROWTH)
 
-    if of_shared and doubled(lambda usage: usage.shared_turns) and doubled(memory_rules.turns_per_ideal):
+    if of_shared and doubled(lambda usage: usage.shared_wavefronts) and doubled(memory_rules.wavefronts_per_ideal):
         yield memory_rules.bank_conflicts(case)
     if of_global and doubled(lambda usage: usage.global_sectors) and doubled(memory_rules.sectors_per_ideal):
         yield memory_rules.uncoalesced(case)
@@ -121,7 +121,7 @@ def _is_price(case: Case, finding: Finding) -> bool:
     return without <= CLEARLY * was and without * now <= was * was
 
 
-def weigh(before: Side, after: Side) -> StaticEstimate | None:
+def estimate_change(before: Side, after: Side) -> StaticEstimate | None:
     """What the machine code alone makes of ``after`` against ``before``, for equal work.
 
     None without an estimate of both: instructions that are counted once each tell of no time.

@@ -46,7 +46,7 @@ class Usage:
     """Lanes that take part in a load of global memory."""
     shared_requests: float = 0
     shared_width: float | None = None
-    shared_turns: float | None = None
+    shared_wavefronts: float | None = None
     """Passes through the banks (wavefronts)."""
     shared_ideal: float | None = None
     """Passes that it would take without conflicts."""

@@ -31,7 +31,7 @@ def costs(usage: Usage, arch: str) -> dict[str, float]:
     found = {name: usage.classes.get(name, 0) * issue_cycles(name, arch) for name in UNITS} | {"issue": usage.issued}
     sectors = usage.global_sectors or 0
     local = usage.local_requests * LINE_SECTORS
-    found["l1"] = SCHEDULERS * ((usage.shared_turns or 0) + (sectors + local) / LINE_SECTORS)
+    found["l1"] = SCHEDULERS * ((usage.shared_wavefronts or 0) + (sectors + local) / LINE_SECTORS)
     found["l2"] = (sectors + local / 2) * SECTOR_BYTES / L2_BYTES
     found["dram"] = sectors * SECTOR_BYTES / DRAM_BYTES
     if usage.alone is not None:

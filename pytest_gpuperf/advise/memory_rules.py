@@ -54,19 +54,19 @@ def _with_traffic(case: Case, usage: Usage, *, sectors: float, requests: float) 
 
 def bank_conflicts(case: Case) -> Finding | None:
     """More passes through the banks per shared-memory access than there need be."""
-    was, now = turns_per_ideal(case.was) or 1.0, turns_per_ideal(case.now)
-    if not grew(was, now, CONFLICT_GROWTH) or now is None or case.now.shared_turns is None:
+    was, now = wavefronts_per_ideal(case.was) or 1.0, wavefronts_per_ideal(case.now)
+    if not grew(was, now, CONFLICT_GROWTH) or now is None or case.now.shared_wavefronts is None:
         return None
-    each, each_now = (ratio(usage.shared_turns, usage.shared_requests) for usage in (case.was, case.now))
+    each, each_now = (ratio(usage.shared_wavefronts, usage.shared_requests) for usage in (case.was, case.now))
     evidence = (change("passes per shared-memory access", each or was, each_now or 0),)
     waited = case.now.waits.get("shared_load", 0) * (1 - was / now)
-    without = case.now.replace(shared_turns=case.now.shared_turns * was / now).quicker(waited=waited)
+    without = case.now.replace(shared_wavefronts=case.now.shared_wavefronts * was / now).quicker(waited=waited)
     return Finding("bank conflicts", evidence, without)
 
 
-def turns_per_ideal(usage: Usage) -> float | None:
+def wavefronts_per_ideal(usage: Usage) -> float | None:
     """Passes through the banks over those that would do; None without shared memory."""
-    return ratio(usage.shared_turns, usage.shared_ideal)
+    return ratio(usage.shared_wavefronts, usage.shared_ideal)
 
 
 def redundant_traffic(case: Case) -> Finding | None:

@@ -53,8 +53,9 @@ def static_usage(side: Side, run: WarpEstimate, scale: float = 1.0) -> Usage:
         load_lanes=_load_lanes(run),
         shared_requests=scale * sum(a.times for a in to_shared),
         shared_width=mean_width(to_shared),
-        shared_turns=scale * sum(a.times * (_least_turns(a) if a.turns is None else a.turns) for a in to_shared),
-        shared_ideal=scale * sum(a.times * _least_turns(a) for a in to_shared),
+        shared_wavefronts=scale
+        * sum(a.times * (_least_wavefronts(a) if a.wavefronts is None else a.wavefronts) for a in to_shared),
+        shared_ideal=scale * sum(a.times * _least_wavefronts(a) for a in to_shared),
         local_requests=scale * (run.executed.get("local_load", 0) + run.executed.get("local_store", 0)),
         divisions=scale * run.divisions,
         alone=scale * run.cycles,
@@ -107,7 +108,7 @@ def _least_sectors(access: Access) -> float:
     return max(1.0, access.bytes * access.lanes / SECTOR_BYTES)
 
 
-def _least_turns(access: Access) -> float:
+def _least_wavefronts(access: Access) -> float:
     return max(1.0, access.bytes * WARP / WAVEFRONT_BYTES)
 
 

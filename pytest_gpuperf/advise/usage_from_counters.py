@@ -20,7 +20,7 @@ THREAD_INSTRUCTIONS = "smsp__thread_inst_executed.sum"
 CYCLES = "sm__cycles_elapsed.max"
 WARPS = "smsp__warps_active.avg.per_cycle_active"
 SPLITS = "smsp__sass_branch_targets_threads_divergent.sum"
-SHARED_TURNS, SHARED_IDEAL = "memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal"
+SHARED_WAVEFRONTS, SHARED_IDEAL = "memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal"
 REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum"
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"
 USEFUL = "smsp__sass_data_bytes_mem_global_op_{}.sum"
@@ -59,7 +59,7 @@ NEEDED = (
 """Without these the machine code tells more."""
 
 EXACT = dict.fromkeys((
-    INSTRUCTIONS, THREAD_INSTRUCTIONS, SHARED_TURNS, SECTORS.format("ld"),
+    INSTRUCTIONS, THREAD_INSTRUCTIONS, SHARED_WAVEFRONTS, SECTORS.format("ld"),
     *(REQUESTS.format(way) for way in WAYS), *ACCESSES.values(),
 ), 0.002) | {SECTORS.format("st"): 0.05}  # fmt: skip
 """Counters that are the same in every run of the same work, and the relative difference that is none: instructions vary
@@ -92,7 +92,7 @@ def counted_usage(side: Side, scale: float = 1.0) -> Usage | None:
         return None
     lanes = counters.get(THREAD_INSTRUCTIONS, WARP * issued) / issued
     requests, sectors, useful = (_sum(counters, name) for name in (REQUESTS, SECTORS, USEFUL))
-    turns, least = counters.get(SHARED_TURNS), counters.get(SHARED_IDEAL)
+    wavefronts, least = counters.get(SHARED_WAVEFRONTS), counters.get(SHARED_IDEAL)
     code = static_usage(side, side.estimate) if side.estimate is not None else Usage(issued=issued)
     times = issued / code.issued if code.issued else 0.0
     classes = {name: count * times for name, count in code.classes.items()} | {
@@ -111,7 +111,7 @@ def counted_usage(side: Side, scale: float = 1.0) -> Usage | None:
         global_requests=scale * (requests or 0), global_bytes=_times(useful, scale),
         global_sectors=_times(sectors, scale), global_ideal=_times(_ideal(requests, sectors, useful), scale),
         global_width=width, load_lanes=code.load_lanes,
-        shared_requests=scale * shared, shared_turns=_times(turns, scale), shared_ideal=_times(least, scale),
+        shared_requests=scale * shared, shared_wavefronts=_times(wavefronts, scale), shared_ideal=_times(least, scale),
         shared_width=code.shared_width,
         local_requests=scale * (classes.get("local_load", 0) + classes.get("local_store", 0)),
         divisions=scale * times * code.divisions, split_branches=_times(counters.get(SPLITS), scale),

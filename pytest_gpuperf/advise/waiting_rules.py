@@ -90,7 +90,7 @@ def barrier_stalls(case: Case) -> Finding | None:
     # shared memory is used more as well, and by no more than there are more barriers: more steps of a tree
     integers = min(usage.classes.get("integer", 0) for usage in (case.was, case.now))
     without = case.now.replace(
-        classes={**case.now.classes, "integer": integers}, shared_turns=case.was.shared_turns
+        classes={**case.now.classes, "integer": integers}, shared_wavefronts=case.was.shared_wavefronts
     )  # fmt: skip
     waited += max(case.now.waits.get("shared_load", 0) - case.was.waits.get("shared_load", 0), 0)
     less = max(case.now.issued - case.was.issued, 0)

@@ -36,7 +36,7 @@ class GitFolder:
         if top.returncode:
             raise RevisionError(
                 f"{folder} is in no git repository that git reads, so there is nothing to compare with (git says: "
-                f"{said(top)}). Start gpuperf in one, or name the folder of the baselines with --baselines DIR"
+                f"{git_message(top)}). Start gpuperf in one, or name the folder of the baselines with --baselines DIR"
             )
         self._top = Path(os.fsdecode(top.stdout).rstrip("\n")).resolve()
         self.inside = PurePosixPath(resolved.relative_to(self._top).as_posix())
@@ -50,7 +50,7 @@ class GitFolder:
         remedy = "Name a commit, a branch or a tag that git log shows; one of another clone wants a git fetch first"
         if is_shallow(self._start):
             remedy = "This clone is shallow: git fetch --unshallow; in CI a checkout with fetch-depth: 0"
-        raise RevisionError(f"git knows no revision '{quoted(revision)}' ({said(found)}). {remedy}")
+        raise RevisionError(f"git knows no revision '{quoted(revision)}' ({git_message(found)}). {remedy}")
 
     def files(self, commit: str) -> dict[str, bytes]:
         """Content of the records and the manifest at a commit, by their paths in the folder; none if it was not there.
@@ -108,7 +108,7 @@ def git_environment() -> Mapping[str, str]:
     return {**own, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 
 
-def said(done: subprocess.CompletedProcess[bytes]) -> str:
+def git_message(done: subprocess.CompletedProcess[bytes]) -> str:
     """What git complained about, in one line: of a repository of another user, how to trust it."""
-    words = " ".join(done.stderr.decode("utf-8", "replace").split())
-    return quoted(words.removeprefix("fatal: "), 400) or f"exit status {done.returncode}"
+    text = " ".join(done.stderr.decode("utf-8", "replace").split())
+    return quoted(text.removeprefix("fatal: "), 400) or f"exit status {done.returncode}"

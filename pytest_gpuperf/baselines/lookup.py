@@ -43,7 +43,7 @@ def static_baseline(
     return next(free, None)
 
 
-def records_stood_for(
+def records_to_replace(
     store: Baselines, arch: str, work: WorkloadEvidence, old: StaticRecord | None,
     workloads: Collection[WorkloadEvidence],
 ) -> dict[Key, StaticRecord | None]:  # fmt: skip

@@ -227,7 +227,7 @@ def _check(name: str, record: StaticRecord | TimeRecord) -> None:
         if not all(0 <= count < _EXACT for count in counts):
             raise ValueError(f"{name}: a count is below zero, or too large")
         return
-    host = record.beside.host if record.beside is not None else None
+    host = record.secondary.host if record.secondary is not None else None
     times = [*(one.midmean for one in record.rounds), *((host.time_ns, *host.ratios) if host is not None else ())]
     if not all(MIN_TIME_NS <= one <= MAX_TIME_NS for one in times):
         raise ValueError(f"{name}: a time is outside of {MIN_TIME_NS:g} to {MAX_TIME_NS:g} ns")

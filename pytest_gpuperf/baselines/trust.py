@@ -10,7 +10,7 @@ import os
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from pytest_gpuperf.baselines.git_objects import RevisionError, run_git, said
+from pytest_gpuperf.baselines.git_objects import RevisionError, git_message, run_git
 from pytest_gpuperf.baselines.layout import cubin_named
 
 TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME")
@@ -42,7 +42,7 @@ class BaselineTrust:
         """
         remotes = run_git(self._folder, "for-each-ref", "--count=1", "refs/remotes")
         if remotes.returncode:
-            raise RevisionError(f"{self._folder} is in no git repository that git reads; it says: {said(remotes)}")
+            raise RevisionError(f"git reads no repository at {self._folder}: {git_message(remotes)}")
         place = "refs/remotes/origin/" if remotes.stdout else "refs/heads/"  # of a repository without a remote its own
         target = next(filter(None, map(os.environ.get, TARGETS)), "")
         for branch in filter(None, (target, "HEAD", "main", "master")):

@@ -60,7 +60,7 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
             sides.append([one._replace(file=one.file or group_of(parsed.file)) for one in kernels])
             unread += problems
         found = compared(*sides)
-    write(_told(found, markdown=parsed.markdown))
+    write(_as_text(found, markdown=parsed.markdown))
     if unread:
         words = f"{numbered(len(unread), 'file')} not read, of which nothing is known: --skip PATTERN leaves files out"
         write("".join(f"{line}\n" for line in (*unread, words)))
@@ -92,7 +92,7 @@ class AuditedPairs(NamedTuple):
     pairs: list[Pair]
     renamed: list[tuple[AuditedKernel, AuditedKernel]]
     """Old and new, of one code and two names."""
-    gone: Kernels
+    removed: Kernels
     new: Kernels
     unread: int
     """Changed kernels that were compared without their instructions."""
@@ -110,18 +110,18 @@ def compared(old: Sequence[AuditedKernel], new: Sequence[AuditedKernel]) -> Audi
     them apart, and where that changed their symbols, then their order.  Of the rest, equal code is a kernel under
     another name.
     """
-    gone, came = sorted(old, key=_order), sorted(new, key=_order)
-    keys = {one.record.kernel: kernel_key(one.record.kernel) for one in (*gone, *came)}
+    removed, added = sorted(old, key=_order), sorted(new, key=_order)
+    keys = {one.record.kernel: kernel_key(one.record.kernel) for one in (*removed, *added)}
     steps: tuple[Callable[[StaticRecord], Hashable], ...] = (
         lambda one: (one.kernel, one.profile.code_hash),
         lambda one: (keys[one.kernel], one.profile.code_hash),
         lambda one: one.kernel,
         lambda one: keys[one.kernel],
     )
-    kept = [pair for alike in steps for pair in _taken(gone, came, alike)]
-    renamed = _taken(gone, came, lambda one: one.profile.code_hash)
+    kept = [pair for alike in steps for pair in _matched(removed, added, alike)]
+    renamed = _matched(removed, added, lambda one: one.profile.code_hash)
     pairs, unread = _with_instructions([Pair(*pair, _judged(pair[1], *(one.record for one in pair))) for pair in kept])
-    return AuditedPairs(pairs, renamed, gone, came, unread)
+    return AuditedPairs(pairs, renamed, removed, added, unread)
 
 
 def _order(kernel: AuditedKernel) -> tuple[str, str, int, str]:
@@ -129,7 +129,7 @@ def _order(kernel: AuditedKernel) -> tuple[str, str, int, str]:
     return kernel.file, kernel.arch, len(kernel.record.kernel), kernel.record.kernel
 
 
-def _taken(
+def _matched(
     old: Kernels, new: Kernels, alike: Callable[[StaticRecord], Hashable]
 ) -> list[tuple[AuditedKernel, AuditedKernel]]:
     """Take pairs out of both lists that are ``alike`` at one place, the first with the first."""
@@ -137,9 +137,9 @@ def _taken(
     for one in reversed(old):
         waiting[one.file, one.arch, alike(one.record)].append(one)
     pairs = [(same.pop(), one) for one in new if (same := waiting[one.file, one.arch, alike(one.record)])]
-    taken = {id(one) for pair in pairs for one in pair}
+    matched = {id(one) for pair in pairs for one in pair}
     for side in (old, new):
-        side[:] = [one for one in side if id(one) not in taken]
+        side[:] = [one for one in side if id(one) not in matched]
     return pairs
 
 
@@ -167,10 +167,10 @@ def _judged(kernel: AuditedKernel, before: StaticRecord, after: StaticRecord) ->
     return msgspec.structs.replace(found, changes=changes)
 
 
-def _told(found: AuditedPairs, *, markdown: bool) -> str:
+def _as_text(found: AuditedPairs, *, markdown: bool) -> str:
     """What differs."""
     changed = [pair.judgement for pair in found.pairs if pair.judgement.verdict is not Verdict.UNCHANGED]
-    others = [*found.new, *found.gone, *(kernel for pair in found.renamed for kernel in pair)]
+    others = [*found.new, *found.removed, *(kernel for pair in found.renamed for kernel in pair)]
     symbols = [one.key.workload for one in changed] + [one.record.kernel for one in others]
     names = {symbol: library_name(symbol) for symbol in symbols}
     shown = {symbol: short_name(name) for symbol, name in names.items()}
@@ -178,7 +178,7 @@ def _told(found: AuditedPairs, *, markdown: bool) -> str:
     remarks = [
         *listed("renamed, with equal code", (f"{old} -> {new}" for old, new in renamed if old != new)),
         *listed("new", (f"{shown[one.record.kernel]} ({one.file}, {one.arch})" for one in found.new)),
-        *listed("gone", (f"{shown[one.record.kernel]} ({one.file}, {one.arch})" for one in found.gone)),
+        *listed("gone", (f"{shown[one.record.kernel]} ({one.file}, {one.arch})" for one in found.removed)),
     ]
     if found.unread:
         kernels = numbered(found.unread, "changed kernel")

@@ -228,15 +228,15 @@ def trial_of(tests: Sequence[TestEvidence], failure: str, wanted: Collection[Key
             workload_lines([one for one in work.judgements if one.verdict.is_regression], work.advice)
             for work in slower.values()
         ]
-        return Trial("bad", _said(worst), tuple(itertools.chain(*lines)), frozenset(slower))
+        return Trial("bad", _summary(worst), tuple(itertools.chain(*lines)), frozenset(slower))
     good = [one for _, one in judged if one.verdict in GOOD]
     open_ones = [one for work, one in judged if one.verdict not in GOOD and not (good and _is_added(work))]
     if open_ones:
         reason = quoted(open_ones[0].reason, MOST_REASON)
-        return Trial("undecided", f"{_said(open_ones[0])}{f' ({reason})' if reason else ''}")
+        return Trial("undecided", f"{_summary(open_ones[0])}{f' ({reason})' if reason else ''}")
     if not good or (failure and not others_slower):
         return Trial("undecided", failure or "nothing was judged")
-    return Trial("good", _said(good[0]))
+    return Trial("good", _summary(good[0]))
 
 
 def _is_added(work: WorkloadEvidence) -> bool:
@@ -244,6 +244,6 @@ def _is_added(work: WorkloadEvidence) -> bool:
     return {one.verdict for one in work.judgements} <= {Verdict.NEW, Verdict.UNCHANGED}
 
 
-def _said(judgement: Judgement) -> str:
+def _summary(judgement: Judgement) -> str:
     figures = ratio(judgement.time) if judgement.time is not None else ""
     return f"{judgement.verdict.value} {figures} on {judgement.target}".replace("  ", " ")

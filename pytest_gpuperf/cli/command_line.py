@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from pytest_gpuperf.errors import GpuperfError
-from pytest_gpuperf.formatting import harmless
+from pytest_gpuperf.formatting import escape_ci_commands
 from pytest_gpuperf.model import __version__
 
 EXIT_PIPE_CLOSED = 141
@@ -53,14 +53,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more
         return EXIT_PIPE_CLOSED
     except (GpuperfError, OSError) as problem:
-        sys.stderr.write(harmless(f"gpuperf {parsed.command}: {problem}") + "\n")
+        sys.stderr.write(escape_ci_commands(f"gpuperf {parsed.command}: {problem}") + "\n")
         return getattr(command, "PROBLEM_STATUS", 1)
     return status
 
 
 def _write(text: str) -> object:
     """Print, at once, text whose names and words others may have had a hand in."""
-    return sys.stdout.write(harmless(text)), sys.stdout.flush()
+    return sys.stdout.write(escape_ci_commands(text)), sys.stdout.flush()
 
 
 def build_parser(only: str | None = None) -> argparse.ArgumentParser:

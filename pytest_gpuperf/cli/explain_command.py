@@ -114,11 +114,13 @@ def _static_figures(side: Side, record: StaticRecord) -> list[str]:
         found.append(f"occupancy {record.occupancy.fraction:.0%} (limited by {record.occupancy.limiter})")
     if run is not None:
         sectors = [(a.times, a.sectors) for a in run.accesses if a.op.startswith("global") and a.sectors is not None]
-        turns = [(a.times, a.turns) for a in run.accesses if a.op.startswith("shared") and a.turns is not None]
+        wavefronts = [
+            (a.times, a.wavefronts) for a in run.accesses if a.op.startswith("shared") and a.wavefronts is not None
+        ]
         if sectors:
             found.append(f"{_mean(sectors):.3g} sectors per global request")
-        if turns:
-            found.append(f"{_mean(turns):.3g} passes per shared-memory access")
+        if wavefronts:
+            found.append(f"{_mean(wavefronts):.3g} passes per shared-memory access")
         size = side.block_size or WARP
         lanes = run.lanes * size / (math.ceil(size / WARP) * WARP)
         found.append(f"{lanes:.3g} of {WARP} lanes active")

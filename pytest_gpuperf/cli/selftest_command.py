@@ -21,12 +21,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     """Exit status 0; 1 if there was a false alarm.  Raises ``GpuperfError`` and ``OSError``."""
-    report = run_selftest(quick=parsed.quick, timer_name=parsed.timer, progress=_say)
+    report = run_selftest(quick=parsed.quick, timer_name=parsed.timer, progress=_progress)
     if parsed.json is not None:
         parsed.json.write_bytes(indented_json(report))
     write(as_text(report))
     return 1 if report.false_alarms else 0
 
 
-def _say(stage: str) -> None:
+def _progress(stage: str) -> None:
     print(stage, file=sys.stderr, flush=True)

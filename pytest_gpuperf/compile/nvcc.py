@@ -34,7 +34,7 @@ _REMEDY = (
 )
 KEPT = 32
 """Files, each for one architecture, that a process keeps: several kernels of a file are compiled at once."""
-_TOLD_BY = re.compile(r"^(?:nvcc|ptxas) +(?:fatal|error) *: *")
+_PREFIX = re.compile(r"^(?:nvcc|ptxas) +(?:fatal|error) *: *")
 """Begins a mistake that nvcc gives no line for; of a file cut short it says so as the front end does."""
 _AS_NAMED = '#line 1 "{}"\n'
 """Names the file in ``__FILE__`` and in errors as NVRTC has it, and not as the file that nvcc is given."""
@@ -105,7 +105,7 @@ def _compiled(source: KernelSource, arch: str) -> Compiled:
 
 def _problem(log: str, source: KernelSource) -> CompileProblem:
     lines = ERROR_LINE.findall(log) or ["nvcc failed without a message"]
-    words = _TOLD_BY.sub("", next(filter(_TOLD_BY.match, lines), lines[0])).strip()
+    words = _PREFIX.sub("", next(filter(_PREFIX.match, lines), lines[0])).strip()
     if MISTAKE.search(log) is None:
         if "option" in words.lower():
             return BadOption(f"{source.place}: nvcc does not take one of its options: {words}")

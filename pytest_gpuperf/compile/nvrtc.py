@@ -104,7 +104,7 @@ def _compile(nvrtc: ModuleType, handle: Any, source: KernelSource, arch: str, st
         raise ToolchainMissing(f"NVRTC cannot load its own libnvrtc-builtins: reinstall it ({log.strip()})")
     log = log.replace(source.file, source.place)
     first = ERROR_LINE.search(log)
-    raise refusal(source, log, first[0].strip() if first else _assembler_words(log, status.name))
+    raise refusal(source, log, first[0].strip() if first else _assembler_message(log, status.name))
 
 
 def _option_problem(nvrtc: ModuleType, log: str, arch: str, source: KernelSource) -> CompileProblem:
@@ -131,7 +131,7 @@ def refusal(source: KernelSource, log: str, words: str) -> CompileProblem:
     return CompileError(file, line, what, log, advice)
 
 
-def _assembler_words(log: str, status: str) -> str:
+def _assembler_message(log: str, status: str) -> str:
     """ptxas fails without a word where a kernel needs more static shared memory than there is; its figures tell."""
     for kernel, shared_bytes in _SHARED.findall(log):
         if int(shared_bytes) > STATIC_SHARED_BYTES:

@@ -101,9 +101,9 @@ class Collection:
         met, left_report = entries(folder), (folder / REPORT).exists()
         results = self._do.reader(folder / REPORT) if left_report else []
         if not met or (not results and any(entry.number is not None for entry in met)):
-            raise recognise(finished.words, finished.target_words, finished.status, left_report=left_report)
+            raise recognise(finished.output, finished.target_output, finished.status, left_report=left_report)
         if finished.status:
-            self._log = tuple(finished.target_words.splitlines()[-LOG_LINES:])
+            self._log = tuple(finished.target_output.splitlines()[-LOG_LINES:])
         self._gpu = met[0].gpu
         for entry in met:
             if entry.number is not None:
@@ -130,7 +130,7 @@ class Collection:
                 command(self._do.ncu.path, folder, names, task.cache, target), folder, self._do.working_folder,
                 limit_s=self._do.limit_s,
             )  # fmt: skip
-            unknown = {canonical(name, self._do.chip) for name in unknown_metrics(finished.words)}
+            unknown = {canonical(name, self._do.chip) for name in unknown_metrics(finished.output)}
             found = [name for name in task.metrics if not unknown.isdisjoint((name, name.partition(".")[0]))]
             if self._missing.keys() >= set(found) or (folder / REPORT).exists():
                 return folder, finished

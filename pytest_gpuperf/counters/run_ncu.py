@@ -69,10 +69,10 @@ def find_ncu() -> Ncu:
         done = subprocess.run([path, "--version"], capture_output=True, text=True, check=True,
                               timeout=VERSION_LIMIT_S, stdin=subprocess.DEVNULL)  # fmt: skip
     except (OSError, subprocess.SubprocessError) as problem:
-        words = str(getattr(problem, "stderr", None) or "").strip()[:300]
-        raise CountersUnavailable(f"{path} does not run ({problem} {words})", "repair its installation") from None
-    said = re.search(r"Version (\d+(?:\.\d+)+)", done.stdout)
-    found = Ncu(Path(path), tuple(map(int, said[1].split("."))) if said else ())
+        detail = str(getattr(problem, "stderr", None) or "").strip()[:300]
+        raise CountersUnavailable(f"{path} does not run ({problem} {detail})", "repair its installation") from None
+    version = re.search(r"Version (\d+(?:\.\d+)+)", done.stdout)
+    found = Ncu(Path(path), tuple(map(int, version[1].split("."))) if version else ())
     if found.version and found.version < OLDEST:
         least = ".".join(map(str, OLDEST))
         raise CountersUnavailable(f"{path}: {found} is too old: {least} is needed", UPGRADE)
@@ -105,9 +105,9 @@ class Finished(NamedTuple):
     """Output of a finished run."""
 
     status: int
-    words: str
+    output: str
     """ncu's own, wherever it put them."""
-    target_words: str
+    target_output: str
 
 
 def run(command: Sequence[str], folder: Path, working_folder: Path, *, limit_s: float) -> Finished:
@@ -130,10 +130,10 @@ def run(command: Sequence[str], folder: Path, working_folder: Path, *, limit_s: 
         finally:
             with contextlib.suppress(ProcessLookupError):  # all of them have ended
                 os.killpg(process.pid, signal.SIGKILL)
-    target_words = output.read_text(encoding="utf-8", errors="replace")
-    early = [line for line in target_words.splitlines() if line.startswith("==")]  # before ncu had a log
-    words = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-    return Finished(process.returncode, "\n".join([words, *early]), target_words)
+    target_output = output.read_text(encoding="utf-8", errors="replace")
+    early = [line for line in target_output.splitlines() if line.startswith("==")]  # before ncu had a log
+    own_output = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    return Finished(process.returncode, "\n".join([own_output, *early]), target_output)
 
 
 # --- what its words mean ---------------------------------------------------------------------------
@@ -168,25 +168,25 @@ _UNKNOWN_METRIC = re.compile(r"Failed to find metric (?:regex:\^)?([A-Za-z_][\w\
 _LINE = re.compile(r"^==(?:ERROR|WARNING)==[ \t]*(\S.*)$", re.MULTILINE)
 
 
-def unknown_metrics(words: str) -> tuple[str, ...]:
+def unknown_metrics(output: str) -> tuple[str, ...]:
     """Metrics that ncu says it does not know, as it was given them."""
-    return tuple(name.replace("\\", "").rstrip(".") for name in _UNKNOWN_METRIC.findall(words))
+    return tuple(name.replace("\\", "").rstrip(".") for name in _UNKNOWN_METRIC.findall(output))
 
 
-def recognise(words: str, target_words: str, status: int, *, left_report: bool = False) -> CountersUnavailable:
+def recognise(output: str, target_output: str, status: int, *, left_report: bool = False) -> CountersUnavailable:
     """Reason and remedy for a run without counters.
 
-    ``words`` are ncu's own, ``target_words`` the profiled program's; ``status`` is ncu's exit status.
+    ``output`` is ncu's own, ``target_output`` the profiled program's; ``status`` is ncu's exit status.
     """
-    said = _LINE.findall(words)
+    lines = _LINE.findall(output)
     for pattern, reason, remedy in _KNOWN:
-        if any(re.search(pattern, line) for line in said):
+        if any(re.search(pattern, line) for line in lines):
             return CountersUnavailable(reason, remedy)
     if left_report:
         return CountersUnavailable("the report of ncu has nothing in it that can be read here", NEWEST_READER)
-    told = [line for line in said if "No kernels" not in line and "target-processes" not in line]
-    why = told[0] if told else _last(target_words) if status else ""
-    if len(told) < len(said):
+    errors = [line for line in lines if "No kernels" not in line and "target-processes" not in line]
+    why = errors[0] if errors else _last(target_output) if status else ""
+    if len(errors) < len(lines):
         return CountersUnavailable(
             "ncu saw no kernel of any workload" + (f" ({why})" if why else ""),
             "see that the tests pass under plain pytest and launch on the current stream of this process",

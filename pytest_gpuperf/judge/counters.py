@@ -75,11 +75,11 @@ def compare_counters(
         reason = "no recorded counters: record them with pytest --update-baselines --gpuperf-ncu"
         return judgement(verdict=Verdict.NEW, reason=reason, notes=tuple(notes))
     gated = [one for one in metrics if one.tolerance is not None]
-    obstacle = _obstacle(old, new)
-    if not obstacle and not any(one.name in old.counters and one.name in new.counters for one in gated):
-        obstacle = "no gated metric was both recorded and collected"
-    if obstacle:
-        reason = f"{obstacle}: record anew with --update-baselines --gpuperf-ncu"
+    why = _incomparable_reason(old, new)
+    if not why and not any(one.name in old.counters and one.name in new.counters for one in gated):
+        why = "no gated metric was both recorded and collected"
+    if why:
+        reason = f"{why}: record anew with --update-baselines --gpuperf-ncu"
         return judgement(verdict=Verdict.NOT_COMPARABLE, reason=reason, notes=tuple(notes))
     was, now = old.counters, new.counters
     changes = differences(was, now, gated)
@@ -111,7 +111,7 @@ def _verdict(changes: Sequence[Change]) -> tuple[Verdict, str]:
     return Verdict.UNCHANGED, ""
 
 
-def _obstacle(old: TimeRecord, new: WorkloadEvidence) -> str:
+def _incomparable_reason(old: TimeRecord, new: WorkloadEvidence) -> str:
     """Why two sets of counters are not of the same work; empty if they are."""
     before, after = old.identity, new.identity or old.identity
     if old.cache != new.cache:

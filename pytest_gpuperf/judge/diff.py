@@ -18,7 +18,7 @@ from pytest_gpuperf.judge.counters import Metric
 from pytest_gpuperf.judge.static_rules import OCCUPANCY, REGISTERS, SPILL_LOADS, SPILL_STORES
 from pytest_gpuperf.judge.static_verdict import differences
 from pytest_gpuperf.model.evidence import Key, StaticRecord
-from pytest_gpuperf.model.time_record import Beside, TimeRecord, WorkloadRecords, mean_time_ns
+from pytest_gpuperf.model.time_record import SecondaryMetrics, TimeRecord, WorkloadRecords, mean_time_ns
 from pytest_gpuperf.model.verdict import Change
 
 _ORDER = {rule.what: place for place, rule in enumerate((REGISTERS, SPILL_STORES, SPILL_LOADS, OCCUPANCY))}
@@ -173,15 +173,15 @@ def _distance(change: Change) -> float:
 
 def _words(record: TimeRecord, other: TimeRecord) -> dict[str, str]:
     """What was run, how it was timed, counters that the other lacks, and secondary metrics; empty for none."""
-    identity, beside = record.identity, record.beside or Beside()
+    identity, secondary = record.identity, record.secondary or SecondaryMetrics()
     amounts = {"declared bytes": record.bytes, "declared operations": record.flops}
-    host = beside.host
+    host = secondary.host
     return {
         "timer": record.timer, "L2": record.cache, "launch": identity.launch,
         "arguments": ", ".join(identity.arguments),
         "counters": ", ".join(sorted(record.counters.keys() - other.counters.keys())),
         **{name: "" if amount is None else str(amount) for name, amount in amounts.items()},
-        "device memory": "" if beside.memory_bytes is None else f"{beside.memory_bytes} bytes",
-        "error": "" if beside.accuracy is None else f"{beside.accuracy:.4g}",
+        "device memory": "" if secondary.memory_bytes is None else f"{secondary.memory_bytes} bytes",
+        "error": "" if secondary.accuracy is None else f"{secondary.accuracy:.4g}",
         "host time": f"{duration(host.time_ns)} (x{statistics.median(host.ratios):.4g} of fixed work)" if host else "",
     }  # fmt: skip

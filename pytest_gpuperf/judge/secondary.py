@@ -18,24 +18,24 @@ import msgspec
 from pytest_gpuperf.formatting import duration, percent
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.time_record import HostTime
-from pytest_gpuperf.model.verdict import BesideEvidence, Change, Judgement, Verdict
+from pytest_gpuperf.model.verdict import Change, Judgement, SecondaryKind, Verdict
 
-TOLERANCES: Mapping[BesideEvidence, float] = MappingProxyType({"memory": 0.005, "accuracy": 0.1, "host": 0.5})
+TOLERANCES: Mapping[SecondaryKind, float] = MappingProxyType({"memory": 0.005, "accuracy": 0.1, "host": 0.5})
 """More by no more than this fraction is accepted."""
-WORDS: Mapping[BesideEvidence, str] = MappingProxyType({
+WORDS: Mapping[SecondaryKind, str] = MappingProxyType({
     "memory": "device memory", "accuracy": "error", "host": "host time",
 })  # fmt: skip
 RECORD = "record it with pytest --update-baselines=new"
 ANEW = "record it on this machine with pytest --update-baselines=all"
 
 
-def new(key: Key, target: str, kind: BesideEvidence) -> Judgement:
+def new(key: Key, target: str, kind: SecondaryKind) -> Judgement:
     """Of a figure without a baseline."""
     reason = f"no recorded {WORDS[kind]}: {RECORD}"
     return Judgement(key=key, target=target, kind=kind, verdict=Verdict.NEW, reason=reason)
 
 
-def not_asked_for(key: Key, target: str, kind: BesideEvidence) -> Judgement:
+def not_asked_for(key: Key, target: str, kind: SecondaryKind) -> Judgement:
     """Of a recorded figure that the test does not ask for."""
     asked = "accuracy=" if kind == "accuracy" else f"measure=({kind!r},)"
     reason = f"its {WORDS[kind]} is recorded, and the test does not ask for it: give {asked} again, or record it anew"
@@ -43,7 +43,7 @@ def not_asked_for(key: Key, target: str, kind: BesideEvidence) -> Judgement:
 
 
 def judge_exact(
-    key: Key, target: str, kind: BesideEvidence, before: float, after: float, tolerance: float | None
+    key: Key, target: str, kind: SecondaryKind, before: float, after: float, tolerance: float | None
 ) -> Judgement:
     """Device memory in bytes, an error, or a host time in nanoseconds, against that on record."""
     band = (TOLERANCES[kind] if tolerance is None else tolerance) * before

@@ -50,7 +50,7 @@ def loses(estimate: StaticEstimate) -> bool:
     return estimate.ratio > ALIKE or (estimate.ratio >= 1 / ALIKE and estimate.latency > ALIKE)
 
 
-def weighed(
+def with_estimate(
     judgement: Judgement, estimate: StaticEstimate | None, causes: Sequence[Change] = (),
     cured: Sequence[Change] = (),
 ) -> Judgement:  # fmt: skip
@@ -64,16 +64,16 @@ def weighed(
     gained = estimate is not None and gains(estimate)
     bought = cured or any(one.what in OCCUPANCY and one.direction == "better" for one in judgement.changes)
     weighable = (OCCUPANCY | LOCAL if bought else OCCUPANCY) if gained else frozenset[str]()
-    outranked = [one.what for one in _worse(judgement.changes) if one.what in weighable]
+    minor = [one.what for one in _worse(judgement.changes) if one.what in weighable]
     changes = tuple(
-        msgspec.structs.replace(one, direction="neutral") if one.what in outranked else one for one in judgement.changes
+        msgspec.structs.replace(one, direction="neutral") if one.what in minor else one for one in judgement.changes
     )
     slower = estimate is not None and loses(estimate)
     if slower:
         changes = (*causes, *changes)
     verdict, reason = _verdict(judgement, changes, slower=slower)
-    if estimate is not None and outranked and verdict is not Verdict.WORSE:
-        why = f"{', '.join(outranked)} got worse, which an estimate of the whole kernel outranks"
+    if estimate is not None and minor and verdict is not Verdict.WORSE:
+        why = f"{', '.join(minor)} got worse, which an estimate of the whole kernel outranks"
         verdict, reason = Verdict.SAME, f"{why} ({_percent(estimate)}): {_OPEN}"
     return msgspec.structs.replace(judgement, verdict=verdict, reason=reason, changes=changes)
 
@@ -111,7 +111,7 @@ PROVEN_NOT_SLOWER = frozenset({Verdict.SAME, Verdict.FASTER})
 """Verdicts on time that outrank what got worse by other evidence."""
 
 
-def weighed_by_time(judgements: Sequence[Judgement], arch: str) -> tuple[Judgement, ...]:
+def overridden_by_time(judgements: Sequence[Judgement], arch: str) -> tuple[Judgement, ...]:
     """The judgements of one workload: what got worse on the GPU of ``arch`` (``sm_90``) and is not slower is SAME.
 
     Machine code for other architectures is judged as it is without a GPU: nobody measured it.
@@ -119,10 +119,10 @@ def weighed_by_time(judgements: Sequence[Judgement], arch: str) -> tuple[Judgeme
     time = next((one for one in judgements if one.kind == "time" and one.verdict in PROVEN_NOT_SLOWER), None)
     if time is None:
         return tuple(judgements)
-    return tuple(_outranked(one, time, arch) if one.verdict is Verdict.WORSE else one for one in judgements)
+    return tuple(_overridden(one, time, arch) if one.verdict is Verdict.WORSE else one for one in judgements)
 
 
-def _outranked(one: Judgement, time: Judgement, arch: str) -> Judgement:
+def _overridden(one: Judgement, time: Judgement, arch: str) -> Judgement:
     """SAME, if it got worse on the GPU that the time is of."""
     of_this_gpu = plain(one.target) == plain(arch) if one.kind == "static" else one.target == time.target
     if one.kind not in ("static", "counters") or not of_this_gpu:

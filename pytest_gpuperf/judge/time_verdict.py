@@ -131,10 +131,10 @@ def record_bound(recorded: Sequence[Round]) -> float:
     return 1 + max(RECORD_TOLERANCE, math.expm1(RECORD_DEVIATIONS * deviation))
 
 
-def by_record(case: TimeCase, times_ns: Sequence[float], bound: float, obstacle: str) -> Judgement:
+def by_record(case: TimeCase, times_ns: Sequence[float], bound: float, unpaired: str) -> Judgement:
     """The verdict on a callable that cannot be paired, by its times in one process or in two.
 
-    ``obstacle`` says why it cannot be paired, and what to do.
+    ``unpaired`` says why it cannot be paired, and what to do.
     """
     ratios = [one / case.record_ns for one in times_ns]
     time = msgspec.structs.replace(
@@ -142,9 +142,9 @@ def by_record(case: TimeCase, times_ns: Sequence[float], bound: float, obstacle:
     )  # fmt: skip
     if min(ratios) > bound:
         processes = "two processes" if len(ratios) > 1 else "one process"
-        reason = f"slower than recorded by more than {amount(bound - 1)}, in {processes}; not paired: {obstacle}"
+        reason = f"slower than recorded by more than {amount(bound - 1)}, in {processes}; not paired: {unpaired}"
         return case.judgement(Verdict.SLOWER, reason, time, times_ns[0])
-    reason = f"x{ratios[-1]:.3f} of its recorded time, which proves nothing below x{bound:.2f}; not paired: {obstacle}"
+    reason = f"x{ratios[-1]:.3f} of its recorded time, which proves nothing below x{bound:.2f}; not paired: {unpaired}"
     return case.judgement(Verdict.INCONCLUSIVE, reason, time, times_ns[0])
 
 
@@ -222,7 +222,7 @@ class Suspect:
 
     judgement: Judgement
     identity: Identity
-    settle: Callable[[Sequence[Confirmation]], Judgement | None]
+    final_verdict: Callable[[Sequence[Confirmation]], Judgement | None]
     """The final judgement, from what the other processes so far found; None: another one has to speak."""
     budget_s: float
 

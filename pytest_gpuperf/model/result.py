@@ -11,7 +11,7 @@ import msgspec
 
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import Key, Record, StaticRecord
-from pytest_gpuperf.model.time_record import Beside, CacheMode, Identity, Session, TimeRecord
+from pytest_gpuperf.model.time_record import CacheMode, Identity, SecondaryMetrics, Session, TimeRecord
 from pytest_gpuperf.model.verdict import Advice, Judgement, TimeFigures
 
 Status = Literal["complete", "static only", "checked only"]
@@ -35,8 +35,8 @@ class WorkloadEvidence(Record, frozen=True):
     """Raw ones by canonical name, as Nsight Compute counted them."""
     counter_ranges: dict[str, tuple[float, float]] = msgspec.field(default_factory=dict)
     """Least and most of those that were not the same in every take, where there were several."""
-    beside: Beside | None = None
-    """What this process found beside its time; None where nothing of that was asked for."""
+    secondary: SecondaryMetrics | None = None
+    """Secondary metrics that this process measured; None where the test asked for none."""
     judgements: tuple[Judgement, ...] = ()
     disturbances: tuple[str, ...] = ()
     """Why the time should not become a baseline; empty if nothing speaks against it."""

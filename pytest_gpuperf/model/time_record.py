@@ -91,7 +91,7 @@ class HostTime(Record, frozen=True):
     """What else it depends on: Python, the fixed work and the driver."""
 
 
-class Beside(Record, frozen=True):
+class SecondaryMetrics(Record, frozen=True):
     """Figures of one workload; None where it was not asked for."""
 
     memory_bytes: int | None = None
@@ -102,7 +102,7 @@ class Beside(Record, frozen=True):
     """From the call of the workload to its return."""
 
 
-def updated(old: Beside | None, newer: Beside | None) -> Beside | None:
+def updated(old: SecondaryMetrics | None, newer: SecondaryMetrics | None) -> SecondaryMetrics | None:
     """The figures of both, the newer one's winning: a recording without a figure keeps what is on record."""
     if old is None or newer is None:
         return newer or old
@@ -134,8 +134,8 @@ class TimeRecord(Record, frozen=True):
     """Of one run, by the metrics' names on GH100; medians where they were taken several times."""
     counter_ranges: dict[str, tuple[float, float]] = {}
     """Least and most of the counters that were not the same in every take of equal code."""
-    beside: Beside | None = None
-    """What it costs beside its time; None where nothing of that was asked for."""
+    secondary: SecondaryMetrics | None = None
+    """Its secondary metrics; None where the test asked for none."""
 
 
 class WorkloadRecords(NamedTuple):

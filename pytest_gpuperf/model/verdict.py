@@ -9,9 +9,9 @@ from typing import Literal
 
 from pytest_gpuperf.model.evidence import Key, Record
 
-BesideEvidence = Literal["memory", "accuracy", "host"]
+SecondaryKind = Literal["memory", "accuracy", "host"]
 EvidenceKind = Literal["static", "counters", "time", "memory", "accuracy", "host"]
-BESIDE: Mapping[BesideEvidence, str] = MappingProxyType(
+SECONDARY: Mapping[SecondaryKind, str] = MappingProxyType(
     {"memory": "memory_bytes", "accuracy": "accuracy", "host": "host"}
 )
 """Kinds of evidence on what a workload costs beside its time, and where a record has their figures."""

@@ -22,8 +22,8 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     """Lanes that take part, as far as the code tells."""
     sectors: float | None = None
     """Sectors of 32 bytes that one touches, the warp lying along x; None: data decide, or it is shared memory."""
-    turns: float | None = None
-    """Passes through the 32 banks; None: data decide, or it is global memory."""
+    wavefronts: float | None = None
+    """Wavefronts of one; None: data decide, or it is global memory."""
     distinct: float = 0
     """Bytes of global memory that a warp touches by these for the first time; 0 if data decide."""
     scratch: float = 0

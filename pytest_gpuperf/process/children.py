@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 import pytest
 
 from pytest_gpuperf import stash
-from pytest_gpuperf.formatting import harmless
+from pytest_gpuperf.formatting import escape_ci_commands
 from pytest_gpuperf.model.task import (
     AS_COMMAND,
     TASK_FILE,
@@ -162,7 +162,7 @@ def progress_of(config: pytest.Config) -> Callable[[str], None]:
     def show(text: str) -> None:
         if reporter is not None:
             reporter.ensure_newline()
-            reporter.write_line(harmless(f"gpuperf: {text}"))
+            reporter.write_line(escape_ci_commands(f"gpuperf: {text}"))
 
     return show
 

@@ -20,7 +20,7 @@ import pytest
 from pytest_gpuperf import stash
 from pytest_gpuperf.device.device_errors import GpuFault
 from pytest_gpuperf.device.interface import Device
-from pytest_gpuperf.formatting import harmless
+from pytest_gpuperf.formatting import escape_ci_commands
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.results import without_group
 from pytest_gpuperf.run import Run
@@ -136,7 +136,7 @@ class FaultPlugin:
 
     def _end(self, item: pytest.Item, words: str) -> None:
         """Fail the test and end this process, as nothing can end the kernel."""
-        words = harmless(words)
+        words = escape_ci_commands(words)
         if hasattr(self._config, "workerinput"):  # the report goes to the controller, which starts another worker
             report = pytest.TestReport(
                 nodeid=item.nodeid, location=item.location, keywords=dict.fromkeys(item.keywords, 1),

@@ -15,7 +15,7 @@ import msgspec
 from pytest_gpuperf.baselines.baseline_errors import quoted
 from pytest_gpuperf.baselines.layout import arch_order
 from pytest_gpuperf.baselines.manifest import Manifest
-from pytest_gpuperf.formatting import duration, first_of, harmless, numbered, percent
+from pytest_gpuperf.formatting import duration, escape_ci_commands, first_of, numbered, percent
 from pytest_gpuperf.judge.diff import EvidenceDiff, RunDiff
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
@@ -95,7 +95,7 @@ def entries_of(diff: EvidenceDiff) -> Iterator[Difference]:
             bare = all(change.what == "compiler" for change in code.changes)
             figures: list[str | Change] = [*code.changes, *(["machine code changed, no figure of it"] if bare else [])]
             changes.append((code.arch, _listed(figures, MOST_FIGURES)))
-        changes += [(run.gpu, run_words(run)) for run in one.runs]
+        changes += [(run.gpu, run_text(run)) for run in one.runs]
         if one.was is not None:
             test = one.was.test.partition("[")[0]
             changes.append(("", f"moved from {quoted(f'{one.was.module}::{test}', LONGEST_TEXT)}"))
@@ -106,7 +106,7 @@ def entries_of(diff: EvidenceDiff) -> Iterator[Difference]:
             yield Difference(key.module, "workloads", key, "", words, words)
 
 
-def run_words(run: RunDiff) -> str:
+def run_text(run: RunDiff) -> str:
     """``6.64 us -> 9.96 us (+50.0 %), DRAM bytes read 4096 -> 8192 bytes (+100.00 %), and 3 more counters``."""
     parts = []
     if run.times_ns is not None:
@@ -237,4 +237,4 @@ def diff_markdown(
             cells.append([name, escaped(row.workloads), escaped(row.targets), escaped(row.figures)])
             last = row.kernel
         lines += table_lines(("kernel", column, "target", "change"), cells)
-    return within_bounds(map(harmless, lines), "\n", f"\n{CUT_OFF}")
+    return within_bounds(map(escape_ci_commands, lines), "\n", f"\n{CUT_OFF}")

@@ -9,7 +9,7 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 
-from pytest_gpuperf.formatting import first_of, harmless, numbered
+from pytest_gpuperf.formatting import escape_ci_commands, first_of, numbered
 from pytest_gpuperf.report.document import Document, Row
 from pytest_gpuperf.report.order import counted, rank_of, shortened
 
@@ -49,7 +49,7 @@ def as_markdown(document: Document) -> str:
         "\n".join(f"* {escaped(text)}" for text in (*report.machines, *report.warnings)), *words[1:],
         _folded(f"{numbered(len(passed), 'workload')} passed", _table(passed, timed=timed)) if passed else "",
     ]  # fmt: skip
-    return within_bounds((harmless(part) for part in parts if part), "\n\n", CUT_OFF)
+    return within_bounds((escape_ci_commands(part) for part in parts if part), "\n\n", CUT_OFF)
 
 
 def _groups(rows: Iterable[Row]) -> list[list[Row]]:

@@ -12,7 +12,7 @@ import msgspec
 from pytest_gpuperf.advise.causes import BY_KEY
 from pytest_gpuperf.formatting import first_of, time_basis, time_step
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.verdict import BESIDE, NOT_CONFIRMED, Advice, Change, Judgement, Verdict
+from pytest_gpuperf.model.verdict import NOT_CONFIRMED, SECONDARY, Advice, Change, Judgement, Verdict
 
 WIDTH, SCREEN_ROWS = 100, 24
 FOOT_ROWS = 1
@@ -48,14 +48,14 @@ def advice_lines(advice: Sequence[Advice], most: int = SHOWN) -> list[str]:
         where = f" ({one.arch})" if one.arch and not one.counted else ""
         lines += [
             *wrapped(f"cause: {cause.key}{where}: {cause.says}", INDENT),
-            *wrapped(f"{evidence}; {gain_words(one)}".removeprefix("; "), INDENT + 4),
+            *wrapped(f"{evidence}; {gain_text(one)}".removeprefix("; "), INDENT + 4),
             *wrapped(f"-> {cause.remedy}", INDENT + 4),
             *wrapped(f"example: {cause.family} (gpuperf examples)", INDENT + 4),
         ]
     return lines
 
 
-def gain_words(one: Advice) -> str:
+def gain_text(one: Advice) -> str:
     """``gain about 40 %, by the counters``."""
     source = "by the counters" if one.counted else "by the machine code"
     percent = round(one.gain * 100)
@@ -69,7 +69,7 @@ def hints_of(work: WorkloadEvidence) -> list[str]:
         return []
     result = "the verdict is open" if Verdict.INCONCLUSIVE in verdicts else "no gated metric regressed"
     return [
-        f"the machine code changed, {result}; likely {one.cause} on {one.arch} ({gain_words(one)}): "
+        f"the machine code changed, {result}; likely {one.cause} on {one.arch} ({gain_text(one)}): "
         f"gpuperf explain {shlex.quote(work.key.node_id)}"
         for one in work.advice
         if one.gain >= LEAST_GAIN and not (one.counted or one.same_code or one.outweighed)
@@ -88,7 +88,7 @@ def wrapped(text: str, indent: int) -> list[str]:
 def workload_lines(failed: Sequence[Judgement], advice: Sequence[Advice]) -> list[str]:
     """Message of one workload: as much as fits the screen, the first cause in any case."""
     short: list[str] = []
-    if all(judgement.kind in BESIDE for judgement in failed):  # no cause in the machine code is one of that
+    if all(judgement.kind in SECONDARY for judgement in failed):  # no cause in the machine code is one of that
         return described(failed)
     regressed = any(judgement.verdict.is_regression for judgement in failed)
     for causes, named, also in ((SHOWN, NAMED, ALSO), (1, NAMED, ALSO), (1, 3, 0), (1, 1, 0)):
@@ -114,10 +114,10 @@ def described(
     ``explained``: causes follow, which say what remarks on changes say, except what limits the occupancy.
     """
     alike: dict[tuple[str, ...], list[str]] = {}
-    said: set[str] = set()
+    shown: set[str] = set()
     for one in judgements:
-        changes = [change for change in one.changes if one.kind != "time" or str(change) not in said]
-        said |= {str(change) for change in one.changes}
+        changes = [change for change in one.changes if one.kind != "time" or str(change) not in shown]
+        shown |= {str(change) for change in one.changes}
         if explained:
             changes = [c if c.what == "occupancy" else msgspec.structs.replace(c, note="") for c in changes]
         step, body = "", _body(one, changes, named, also)
@@ -135,7 +135,7 @@ def _body(judgement: Judgement, changes: Sequence[Change], named: int, also: int
     """Changes for the worse, then the others, then the reason, unless the changes say it."""
     lines = _listed("", [change for change in changes if change.direction != "neutral"], named)
     lines += _listed("also: ", [change for change in changes if change.direction == "neutral"], also)
-    by_figures = judgement.verdict in (Verdict.WORSE, Verdict.BETTER) and judgement.kind in BESIDE
+    by_figures = judgement.verdict in (Verdict.WORSE, Verdict.BETTER) and judgement.kind in SECONDARY
     of_launch = judgement.verdict is Verdict.NOT_COMPARABLE or judgement.reason.startswith("the launch of ")
     named_above = changes and (by_figures or (judgement.kind == "static" and not of_launch))
     reason = "" if named_above and not judgement.reason.startswith(NOT_CONFIRMED) else judgement.reason

@@ -15,7 +15,7 @@ from pytest_gpuperf.formatting import columns, duration, first_of, numbered, per
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Recorded
-from pytest_gpuperf.model.time_record import Beside, TimeRecord, mean_time_ns
+from pytest_gpuperf.model.time_record import SecondaryMetrics, TimeRecord, mean_time_ns
 from pytest_gpuperf.model.verdict import EvidenceKind
 from pytest_gpuperf.report.document import Row, static_cell
 from pytest_gpuperf.report.order import MARKUP, function_of, named, shortened, worst
@@ -162,7 +162,8 @@ def _change(one: Recorded) -> str:
     if isinstance(one.before, TimeRecord) and isinstance(one.after, TimeRecord):
         if one.after.rounds != one.before.rounds:
             return percent(mean_time_ns(one.after.rounds) / mean_time_ns(one.before.rounds) - 1)
-        return "secondary metrics" if (one.before.beside or Beside()) != (one.after.beside or Beside()) else "counters"
+        before, after = (each.secondary or SecondaryMetrics() for each in (one.before, one.after))
+        return "counters" if before == after else "secondary metrics"
     if isinstance(one.before, StaticRecord) and isinstance(one.after, StaticRecord):
         differ = compare_static(one.key, one.target, one.before, one.after).changes
         return first_of([f"{one.what} {one.figures}" for one in differ], 3, ",") or "the machine code, and no figure"

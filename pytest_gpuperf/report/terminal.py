@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 import pytest
 
-from pytest_gpuperf.formatting import harmless, numbered
+from pytest_gpuperf.formatting import escape_ci_commands, numbered
 from pytest_gpuperf.model.result import Outcome
 from pytest_gpuperf.model.task import ConfirmTask, RevisionTask
 from pytest_gpuperf.options import Options
@@ -39,10 +39,10 @@ class Screen:
         return self.config.get_verbosity() > 0
 
     def write_line(self, line: str, **markup: bool) -> None:
-        self.reporter.write_line(harmless(line), **markup)
+        self.reporter.write_line(escape_ci_commands(line), **markup)
 
     def write_sep(self, character: str, title: str) -> None:
-        self.reporter.write_sep(character, harmless(title))
+        self.reporter.write_sep(character, escape_ci_commands(title))
 
     def warn(self, lines: Iterable[str]) -> None:
         """Write lines that a reader of a green run should see."""

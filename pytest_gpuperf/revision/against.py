@@ -183,12 +183,12 @@ class Against:
             of = numbered(len(found.there), "test")
             words = f"partial run: it left out {len(left)} of {of} that {self._revision.name} has"
             self._run.outcome.left_out += (words,) if left else ()
-        self.leave_evidence()
+        self.save_evidence()
 
-    def leave_evidence(self) -> None:
+    def save_evidence(self) -> None:
         """Let other processes read what is known of the revision by now."""
         if isinstance(self._run.store, RevisionBaselines):
-            self._run.store.leave({*self.changed, self._test})
+            self._run.store.save({*self.changed, self._test})
 
 
 AGAINST: pytest.StashKey[Against] = pytest.StashKey()

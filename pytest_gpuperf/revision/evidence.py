@@ -50,7 +50,7 @@ class RevisionBaselines(BaselineStore):
     def cubin(self, sha256: str) -> bytes:
         return self._code[sha256] if sha256 in self._code else super().cubin(sha256)
 
-    def leave(self, changed: Collection[str]) -> None:
+    def save(self, changed: Collection[str]) -> None:
         """Write what is not in the folder yet, with the machine code of ``changed`` tests: packing it takes long."""
         new, self._unwritten = self._unwritten, {}
         whole = [one if node_id in changed else _without_code(one) for node_id, one in new.items()]
@@ -81,6 +81,6 @@ def update_of(ended: TestEnded) -> Update:
         if work.time is not None and test.device is not None and not ended.failed:
             cubin = work.time.cubin if work.time.cubin in cubins else ""
             times[test.device.slug, work.key] = msgspec.structs.replace(
-                work.time, cubin=cubin, beside=work.beside, sessions=(test.session,) if test.session else ()
+                work.time, cubin=cubin, secondary=work.secondary, sessions=(test.session,) if test.session else ()
             )
     return Update(static=static, time=times, cubins=list(cubins.values()))

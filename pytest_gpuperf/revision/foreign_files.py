@@ -67,14 +67,14 @@ class ForeignFiles:
             used += [("loaded", file, "") for file in _LIBRARY.findall(_MAPS.read_text(errors="surrogateescape"))]
         self._read.clear()
         for one in dict.fromkeys(used):
-            if one not in self._checked and (obstacle := self._obstacle(*one)):
-                self._found[obstacle] = None
+            if one not in self._checked and (reason := self._reason(*one)):
+                self._found[reason] = None
         self._modules.update(new)
         self._checked.update(used)
         self._checking = self._loads = False
         return tuple(self._found)
 
-    def _obstacle(self, how: str, path: str, module: str) -> str:
+    def _reason(self, how: str, path: str, module: str) -> str:
         """What is wrong with one file; empty for nothing."""
         file = os.path.realpath(path)
         if within(file, str(self._tree)):

@@ -167,7 +167,7 @@ def process_for(run: Run, revision: Revision) -> RevisionProcess:
     return config.stash[RUNNING]
 
 
-def leave_test(config: pytest.Config) -> None:
+def finish_test(config: pytest.Config) -> None:
     """Let the partner end a test in which it is paired, at the end of this process's: it holds no memory then."""
     running = config.stash.get(RUNNING, None)
     if running is not None and running.pairs:

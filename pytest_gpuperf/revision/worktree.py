@@ -18,7 +18,7 @@ from typing import NamedTuple
 import filelock
 import pytest
 
-from pytest_gpuperf.baselines.git_objects import NO_HOOKS, GitFolder, RevisionError, is_shallow, run_git, said
+from pytest_gpuperf.baselines.git_objects import NO_HOOKS, GitFolder, RevisionError, git_message, is_shallow, run_git
 from pytest_gpuperf.compile.cache import default_folder, make_private
 from pytest_gpuperf.model.task import Revision
 
@@ -42,7 +42,7 @@ def repository_of(folder: Path) -> Repository:
     if found.returncode or len(lines) != 2:
         raise RevisionError(
             f"{folder} is in no git repository with a working tree that git reads, so it has no other revisions "
-            f"(git says: {said(found)}). Start in the repository that the tests belong to"
+            f"(git says: {git_message(found)}). Start in the repository that the tests belong to"
         )
     return Repository(*(Path(line).resolve() for line in lines))
 
@@ -72,9 +72,9 @@ def resolve(folder: Path, ref: str) -> str:
 
 def described(folder: Path, commit: str) -> str:
     """``3f9a2c1b04de (2026-11-20, Unroll the inner loop)``; the id alone if git does not tell."""
-    told = run_git(folder, "show", "-s", "--format=%cs, %s", commit)
-    words = told.stdout.decode("utf-8", "replace").strip()
-    return f"{commit[:12]} ({words[:80]})" if told.returncode == 0 and words else commit[:12]
+    shown = run_git(folder, "show", "-s", "--format=%cs, %s", commit)
+    text = shown.stdout.decode("utf-8", "replace").strip()
+    return f"{commit[:12]} ({text[:80]})" if shown.returncode == 0 and text else commit[:12]
 
 
 def check_out(config: pytest.Config, ref: str, archs: tuple[str, ...]) -> Revision:
@@ -142,8 +142,8 @@ def _check_out(repository: Repository, tree: Path, commit: str) -> None:
     if added.returncode:
         shutil.rmtree(tree, ignore_errors=True)
         raise RevisionError(
-            f"git cannot check {commit[:12]} out into {tree} ({said(added)}). See that the disk has room; git worktree "
-            "list shows what git knows of it"
+            f"git cannot check {commit[:12]} out into {tree} ({git_message(added)}). To do: free disk space; "
+            "git worktree list shows the worktrees of the repository"
         )
 
 

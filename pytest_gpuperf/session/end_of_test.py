@@ -12,12 +12,12 @@ import pytest
 from pytest_gpuperf import stash
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.discovery import is_missing_device
-from pytest_gpuperf.formatting import harmless, visible
+from pytest_gpuperf.formatting import escape_ci_commands, visible
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.process.gpu_fault import broken_by
 from pytest_gpuperf.report.failures import severity, signature
-from pytest_gpuperf.revision.process import leave_test
+from pytest_gpuperf.revision.process import finish_test
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.session import exit_policy
 from pytest_gpuperf.test_record import CheckedOnly, PerformanceRegression, TestRecord
@@ -46,9 +46,9 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     stopped = problem is not None and stops_early(item, problem)
     if problem is not None and stopped:
         _note_early_stop(run, test, problem)
-    leave_test(item.config)
+    finish_test(item.config)
     failed = problem is not None and not stopped and not isinstance(problem, SKIPS)
-    _settle_pending(item, run, test, cut_short=failed and isinstance(problem, pytest.fail.Exception))  # or by a fault
+    _confirm_suspects(item, run, test, cut_short=failed and isinstance(problem, pytest.fail.Exception))  # or by a fault
     whole = problem is None and not test.subtest_stopped
     unreadable = ""
     if run.options.active:
@@ -57,11 +57,11 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
         unreadable = judge_test.judge_test(run, test, whole=whole)
     if problem is not None and failed:
         if _is_ours(problem):
-            said, *_ = str(problem).split("\n")  # the rest of a compiler's words names each file that has the header
-            test.red_signature = f"{type(problem).__name__}: {said}"
+            first_line, *_ = str(problem).split("\n")  # the others name each file that includes a faulty header
+            test.red_signature = f"{type(problem).__name__}: {first_line}"
         raise without_our_frames(item, problem)
     if unreadable:
-        raise pytest.fail.Exception(harmless(unreadable), pytrace=False)
+        raise pytest.fail.Exception(escape_ci_commands(unreadable), pytrace=False)
     red = exit_policy.failures(test.judgements, run.options)
     if red:
         test.red_signature, test.severity = signature(red, test.advice), severity(red)
@@ -69,7 +69,7 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     if problem is not None and not stopped:
         raise problem
     if test.status == "static only" or phase == "setup":  # there is no test to run without its fixture
-        raise pytest.skip.Exception(harmless(f"{test.status}: {test.reason}"))
+        raise pytest.skip.Exception(escape_ci_commands(f"{test.status}: {test.reason}"))
 
 
 def raised_in_test_case(item: pytest.Item) -> BaseException | None:
@@ -94,7 +94,7 @@ def _place_of(item: pytest.Item) -> tuple[str, int]:
     return str(item.path), (item.location[1] or 0) + 1
 
 
-def _settle_pending(item: pytest.Item, run: Run, test: TestRecord, *, cut_short: bool) -> None:
+def _confirm_suspects(item: pytest.Item, run: Run, test: TestRecord, *, cut_short: bool) -> None:
     """Confirm what is slower in a second process, unless the test was ``cut_short`` by ``pytest.fail`` or an exit."""
     if run.suspects:
         from pytest_gpuperf.workload import confirm  # noqa: PLC0415 SciPy comes with it
@@ -148,7 +148,7 @@ def without_our_frames(item: pytest.Item, problem: BaseException) -> BaseExcepti
         if in_test and frame.tb_next.tb_frame.f_globals.get("__name__", "").startswith("pytest_gpuperf"):
             frame.tb_next = None
         frame = frame.tb_next
-    problem.args = tuple(harmless(one) if isinstance(one, str) else one for one in problem.args)  # a compiler's log
+    problem.args = tuple(escape_ci_commands(one) if isinstance(one, str) else one for one in problem.args)
     problem.__cause__ = None
     problem.__suppress_context__ = True
     return problem
@@ -156,13 +156,13 @@ def without_our_frames(item: pytest.Item, problem: BaseException) -> BaseExcepti
 
 def _message(failed: list[Judgement], run: Run, test: TestRecord) -> str:
     revision = run.revision.name if run.revision is not None else ""
-    return harmless(exit_policy.failure_message(failed, test.advice, revision, run.options.repeated))
+    return escape_ci_commands(exit_policy.failure_message(failed, test.advice, revision, run.options.repeated))
 
 
 def attach(item: pytest.Item, report: pytest.TestReport) -> None:
     """Put the evidence on the report (pytest-xdist carries it) and short verdicts into JUnit's properties."""
     run, test = stash.run_of(item.config), stash.record_of(item)
-    _settle_pending(item, run, test, cut_short=True)
+    _confirm_suspects(item, run, test, cut_short=True)
     if run.options.active:
         report.gpuperf = msgspec.json.encode(evidence_of(run, test)).decode()  # type: ignore[attr-defined]
     if test.status == "static only" and not hasattr(report, "wasxfail"):

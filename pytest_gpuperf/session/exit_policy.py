@@ -16,7 +16,7 @@ from pytest_gpuperf.model.verdict import Advice, Judgement, Verdict
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.report.remarks import STALE, accepting_command
-from pytest_gpuperf.update import takes
+from pytest_gpuperf.update import accepts
 
 
 class Effect(enum.Enum):
@@ -81,7 +81,7 @@ def _effect_of(treatment: Treatment, options: Options) -> Effect:
 
 def failures(judgements: Iterable[Judgement], options: Options) -> list[Judgement]:
     """The judgements that fail their test under these options."""
-    return [one for one in judgements if effect(one, options) is Effect.FAIL and not takes(one, options)]
+    return [one for one in judgements if effect(one, options) is Effect.FAIL and not accepts(one, options)]
 
 
 REMEDIES = {

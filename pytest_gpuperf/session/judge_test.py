@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from pytest_gpuperf.advise.advisor import proven_causes, weigh
+from pytest_gpuperf.advise.advisor import estimate_change, proven_causes
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.lookup import (
     move_command,
@@ -20,12 +20,12 @@ from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.explain import Estimates, WorkloadComparison, explain_each
 from pytest_gpuperf.formatting import first_of
 from pytest_gpuperf.judge.static_verdict import compare_static, missing_static
-from pytest_gpuperf.judge.static_weight import LOCAL, weighed, weighed_by_time
+from pytest_gpuperf.judge.static_weight import LOCAL, overridden_by_time, with_estimate
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.time_record import WorkloadRecords
-from pytest_gpuperf.model.verdict import BESIDE, Judgement, Verdict
+from pytest_gpuperf.model.verdict import SECONDARY, Judgement, Verdict
 from pytest_gpuperf.revision.against import AGAINST, reworded
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
 from pytest_gpuperf.run import Run
@@ -105,7 +105,7 @@ def judge_static(run: Run, work: WorkloadEvidence, test: TestRecord, estimates: 
         before, after = comparison.sides(arch)
         is_price = any(one.direction == "worse" and one.what in LOCAL for one in judged[arch].changes)
         cured = proven_causes(after, before) if is_price else ()  # local memory may have been the price of a cure
-        judged[arch] = weighed(judged[arch], weigh(before, after), proven_causes(before, after), cured)
+        judged[arch] = with_estimate(judged[arch], estimate_change(before, after), proven_causes(before, after), cured)
     return _judged(work, [*judged.values(), *work.judgements])
 
 
@@ -114,7 +114,7 @@ def in_order(run: Run, work: WorkloadEvidence) -> WorkloadEvidence:
     if not run.has_gpu:
         return work
     here = run.device.facts.arch
-    judgements = weighed_by_time(work.judgements, here)
+    judgements = overridden_by_time(work.judgements, here)
     code = next((one.changes for one in judgements if (one.kind, one.target) == ("static", here)), ())
     return _judged(work, [
         msgspec.structs.replace(one, changes=code) if one.kind == "time" and one.verdict is Verdict.SLOWER else one
@@ -187,7 +187,7 @@ def _name_origins(run: Run, test: TestRecord, *, whole: bool) -> None:
 
 def _is_new(one: Judgement) -> bool:
     """A secondary metric may be new of a workload that is recorded."""
-    return one.verdict is Verdict.NEW and one.kind not in BESIDE
+    return one.verdict is Verdict.NEW and one.kind not in SECONDARY
 
 
 def _of_another(origins: Sequence[Key], one: Judgement) -> Judgement:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_gpuperf import stash
-from pytest_gpuperf.formatting import harmless
+from pytest_gpuperf.formatting import escape_ci_commands
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.children import WORKER_ARGUMENTS, answer_signals, end_with_parent, interrupt, run_arguments
@@ -63,7 +63,7 @@ class Reporting:
         return self.config.stash[stash.OPTIONS]
 
     def pytest_report_header(self) -> str:
-        return harmless(terminal.header(self.options))
+        return escape_ci_commands(terminal.header(self.options))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:

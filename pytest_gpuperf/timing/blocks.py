@@ -186,7 +186,7 @@ class Opponent(Protocol):
         Nothing of it may depend on which side is which.
         """
 
-    def leave(self) -> None:
+    def finish(self) -> None:
         """After the last block: buffers of the caller's own hold what the candidate writes."""
 
 

@@ -62,7 +62,7 @@ def compare(
         disturbed += () if sustained else disturbances(before, after)  # clocks change by it
         before = after
         call += 1
-    opponent.leave()
+    opponent.finish()
     remarks = (*opponent.remarks, *(("in sustained slots",) if sustained else ()), *dict.fromkeys(disturbed))
     centres = [math.log(stats.midmean(block.candidate)) for block in blocks]
     comparison = Comparison(

@@ -71,7 +71,7 @@ class CubinOpponent:
             self._launch = self._buffers.moved(coin)
             self._form_arguments()
 
-    def leave(self) -> None:
+    def finish(self) -> None:
         if self._buffers is None:
             if self._reset is not None:
                 self._reset()

@@ -205,7 +205,7 @@ class ProcessOpponent:
         self._pad.move(pad_of(coin))
         self.timer.pad_bytes = pad_of(coin)
 
-    def leave(self) -> None: ...
+    def finish(self) -> None: ...
 
 
 # --- in the other process --------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Rounds: batches of samples of one workload, each summed up in one record, and what disturbed them.
 
-``summarise`` is pure; ``take_rounds`` drives a device: it warms up, finds out what a sample costs and takes as many as
-the budget allows.  Rounds inform: they are shown, and recorded.  Paired blocks decide.
+``summarise`` is pure; ``sample_rounds`` drives a device: it warms up, measures the cost of a sample and takes as many
+as the budget allows.  Rounds inform: they are shown and recorded.  Paired blocks decide.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LONG_NS = 1e6
 """Launches from this length on are timed one by one."""
 UNDROPPED_NS = 1e7
 """Of launches from this length on no sample is dropped: their first is like the others."""
-_SETTLED = 0.005
+_CONVERGED = 0.005
 OUTLIERS_ALLOWED = 0.10
 CLOCK_CHANGE_ALLOWED = 0.01
 
@@ -73,7 +73,7 @@ def summarise(samples_ns: Sequence[float], *, session: str, step_ns: float = 0.0
     return Round(session=session, samples=values.size, midmean=stats.centre(values, step_ns))
 
 
-def take_rounds(
+def sample_rounds(
     device: Device, timer: Timer, workload: Workload, count: int, samples: int = SAMPLES, *, session: str = "",
     budget_s: float = 5.0, duration_ns: float = 0.0, clock: Clock = time.perf_counter,
 ) -> Rounds:  # fmt: skip
@@ -118,7 +118,7 @@ def warm_up(
         times = timer.measure([slot], workload.cache)[0]
         ended = clock()
         centre = stats.midmean(stats.valid_samples(times))
-        if abs(centre - previous) <= max(_SETTLED * centre, 2 * timer.tick_ns) or ended - start >= bound_s:
+        if abs(centre - previous) <= max(_CONVERGED * centre, 2 * timer.tick_ns) or ended - start >= bound_s:
             return (ended - began) / (slot.dropped + slot.samples)
         previous = centre
 

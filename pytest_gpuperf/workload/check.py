@@ -76,8 +76,8 @@ def _require_yes(name: str, answer: Any) -> None:
         return
     is_array_of_bool = str(getattr(answer, "dtype", "")) in ("bool", "torch.bool")
     if answer is False or (is_array_of_bool and not answer.all()):  # cupy.allclose gives an array of no dimensions
-        said = "an array that is not true everywhere" if getattr(answer, "shape", ()) else "False"
-        raise WrongResult(f"{name}: the check of its result returned {said}")
+        shown = "an array that is not true everywhere" if getattr(answer, "shape", ()) else "False"
+        raise WrongResult(f"{name}: the check of its result returned {shown}")
     if answer is not None and answer is not True and not is_array_of_bool:
         raise BadArgument(
             f"{name}: the check of its result returned {reprlib.repr(answer)}, of type {type(answer).__name__}, which "

@@ -36,7 +36,7 @@ MOST_CONFIRMED = 20
 # --- in the confirming process -------------------------------------------------------------------
 
 
-def leave(task: ConfirmTask, finding: Confirmation) -> None:
+def write_result(task: ConfirmTask, finding: Confirmation) -> None:
     """Write what was found for the process that asked; ends the test, by ``CheckedOnly``, if it was the last."""
     if finding.place not in task.places:
         return
@@ -51,13 +51,13 @@ def leave(task: ConfirmTask, finding: Confirmation) -> None:
 
 def confirm(item: pytest.Item, run: Run, test: TestRecord) -> None:
     """Settle the suspects of one test: their judgements in ``test`` become final."""
-    waiting: dict[SuspectPlace, Suspect] = {one.place: one for one in run.take_suspects()}
+    waiting: dict[SuspectPlace, Suspect] = {one.place: one for one in run.pop_suspects()}
     found: dict[SuspectPlace, list[Confirmation]] = {place: [] for place in waiting}
     slower = False
     while waiting:
         findings, problem = _in_another_process(item, run, list(waiting.values()))
         for place, suspect in list(waiting.items()):
-            judged = _settled(suspect, found[place], findings.get(place), problem)
+            judged = _final_judgement(suspect, found[place], findings.get(place), problem)
             if judged is not None:
                 del waiting[place]
                 slower |= judged.verdict.is_regression
@@ -67,11 +67,11 @@ def confirm(item: pytest.Item, run: Run, test: TestRecord) -> None:
 
 def give_up(run: Run, test: TestRecord) -> None:
     """End the wait of a test that was ended before it could be confirmed."""
-    for suspect in run.take_suspects():
+    for suspect in run.pop_suspects():
         _replace(test, _unsettled(suspect, "the test was failed or stopped by pytest's own means"))
 
 
-def _settled(
+def _final_judgement(
     suspect: Suspect, found: list[Confirmation], finding: Confirmation | None, problem: str
 ) -> Judgement | None:
     if finding is None:
@@ -81,7 +81,7 @@ def _settled(
     if finding.problem:
         return _unsettled(suspect, f"a second process could not pair the two: {finding.problem}")
     found.append(finding)
-    return suspect.settle(found)
+    return suspect.final_verdict(found)
 
 
 def _unsettled(suspect: Suspect, why: str) -> Judgement:
@@ -113,7 +113,7 @@ def _run(item: pytest.Item, run: Run, task: ConfirmTask, limit_s: float) -> str:
     """Run the confirming process; why it left nothing, if it leaves nothing."""
     log = task.folder / "log"
     if AGAINST in item.config.stash:
-        item.config.stash[AGAINST].leave_evidence()
+        item.config.stash[AGAINST].save_evidence()
     run.give_memory_back()  # the child needs as much memory as this test did
     try:
         with run.device.lock():  # not by the child: what it would wait for others is not its own time

@@ -17,12 +17,12 @@ from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.judge import secondary
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect
 from pytest_gpuperf.model.task import ConfirmTask
-from pytest_gpuperf.model.time_record import Beside, HostTime
-from pytest_gpuperf.model.verdict import BESIDE, Judgement, Verdict
+from pytest_gpuperf.model.time_record import HostTime, SecondaryMetrics
+from pytest_gpuperf.model.verdict import SECONDARY, Judgement, Verdict
 from pytest_gpuperf.test_record import TestRecord
 from pytest_gpuperf.timing.host_time import host_time
 from pytest_gpuperf.workload.check import WrongResult
-from pytest_gpuperf.workload.confirm import leave
+from pytest_gpuperf.workload.confirm import write_result
 from pytest_gpuperf.workload.timed_workload import TimedWorkload
 
 
@@ -34,7 +34,7 @@ def measure_figures(work: TimedWorkload, test: TestRecord) -> None:
     evidence, request = test.workloads[work.request.name], work.request
     figures: dict[str, Any] = {}
     judged: list[Judgement] = []
-    for kind, field in BESIDE.items():
+    for kind, field in SECONDARY.items():
         if kind in request.measure:
             figures[field], found = _host(work) if kind == "host" else _exactly(work, kind)
             judged += found
@@ -42,16 +42,16 @@ def measure_figures(work: TimedWorkload, test: TestRecord) -> None:
             judged.append(secondary.not_asked_for(work.key, work.target, kind))
     if figures or judged:
         judgements = (*evidence.judgements, *judged)
-        test.add(msgspec.structs.replace(evidence, beside=Beside(**figures), judgements=judgements))
+        test.add(msgspec.structs.replace(evidence, secondary=SecondaryMetrics(**figures), judgements=judgements))
 
 
 def _gates(work: TimedWorkload) -> bool:
     return work.run.options.gates and not work.run.options.is_child
 
 
-def _on_record(work: TimedWorkload) -> Beside:
+def _on_record(work: TimedWorkload) -> SecondaryMetrics:
     """Recorded figures; empty without any."""
-    return (work.baseline.beside if work.baseline is not None else None) or Beside()
+    return (work.baseline.secondary if work.baseline is not None else None) or SecondaryMetrics()
 
 
 def _exactly(work: TimedWorkload, kind: Literal["accuracy", "memory"]) -> tuple[float, list[Judgement]]:
@@ -59,7 +59,7 @@ def _exactly(work: TimedWorkload, kind: Literal["accuracy", "memory"]) -> tuple[
     after = _accuracy(work) if kind == "accuracy" else _memory(work)
     if not _gates(work):
         return after, []
-    before = getattr(_on_record(work), BESIDE[kind])
+    before = getattr(_on_record(work), SECONDARY[kind])
     if before is None:
         return after, [secondary.new(work.key, work.target, kind)]
     return after, [secondary.judge_exact(work.key, work.target, kind, before, after, work.request.measure[kind])]
@@ -105,19 +105,19 @@ def _host(work: TimedWorkload) -> tuple[HostTime, list[Judgement]]:
     )  # fmt: skip
     if isinstance(task, ConfirmTask) and record is not None:
         time_ns = secondary.as_on_record(record, now)
-        leave(task, Confirmation(key=work.key, kind="host", identity=work.identity, time_ns=time_ns))
+        write_result(task, Confirmation(key=work.key, kind="host", identity=work.identity, time_ns=time_ns))
     if not _gates(work):
         return now, []
     if record is None:
         return now, [secondary.new(work.key, work.target, "host")]
-    if (obstacle := secondary.incomparable(work.key, work.target, record, now)) is not None:
-        return now, [obstacle]
+    if (incomparable := secondary.incomparable(work.key, work.target, record, now)) is not None:
+        return now, [incomparable]
 
-    def settle(found: Sequence[Confirmation]) -> Judgement:
+    def final_verdict(found: Sequence[Confirmation]) -> Judgement:
         after_ns, second_ns = secondary.as_on_record(record, now), found[0].time_ns if found else None
         return secondary.judge_host_time(work.key, work.target, record, after_ns, request.measure["host"], second_ns)
 
-    judgement = settle(())
+    judgement = final_verdict(())
     if judgement.verdict in (Verdict.WORSE, Verdict.BETTER):
-        work.run.suspects.append(Suspect(judgement, work.identity, settle, request.budget_s))
+        work.run.suspects.append(Suspect(judgement, work.identity, final_verdict, request.budget_s))
     return now, [judgement]

@@ -39,17 +39,17 @@ from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
 from pytest_gpuperf.timing.process_opponent import limits_of_processes
 from pytest_gpuperf.timing.rounds import Rounds
 from pytest_gpuperf.workload.check import check_again
-from pytest_gpuperf.workload.confirm import leave
+from pytest_gpuperf.workload.confirm import write_result
 from pytest_gpuperf.workload.figures import measure_figures
 from pytest_gpuperf.workload.request import Request
 from pytest_gpuperf.workload.timed_workload import (
     TimedWorkload,
     draw_aa_test,
     interval_of,
+    measure_briefly,
+    measure_for_record,
+    measure_rounds,
     record_of,
-    take,
-    take_briefly,
-    take_for_record,
 )
 
 MOST_KERNELS = 8
@@ -63,9 +63,9 @@ _TRUST = "compare by --gpuperf-against=merge-base:BRANCH"
 class Timed:
     """What became of a workload's time."""
 
-    taken: Rounds
+    measured: Rounds
     judgement: Judgement | None = None
-    settle: Callable[[Sequence[Confirmation]], Judgement | None] | None = None
+    final_verdict: Callable[[Sequence[Confirmation]], Judgement | None] | None = None
     """The final judgement of what is slower, by what other processes find at the end of the test."""
     comparison: Comparison | None = None
     problem: str = ""
@@ -80,29 +80,29 @@ def time_workload(run: Run, test: TestRecord, request: Request) -> CheckedOnly |
         serve(run, run.link, request.name, work.identity, request.workload, request.reset)
     passed_over = isinstance(task, RevisionTask) or (isinstance(task, ConfirmTask) and not task.confirms(work.key))
     described = Timed(Rounds(())) if run.describes else None
-    timed = described or (Timed(take_briefly(work)) if passed_over else _gate_time(work))
-    taken = take_for_record(work) if run.options.update is not None and timed.taken.rounds else timed.taken
+    timed = described or (Timed(measure_briefly(work)) if passed_over else _gate_time(work))
+    measured = measure_for_record(work) if run.options.update is not None and timed.measured.rounds else timed.measured
     if len(test.workloads) == 1 and timed.judgement is not None and not work.confirms:
         draw_aa_test(work)
-    if taken.rounds or described:
+    if measured.rounds or described:
         if not passed_over:
-            check_again(run, request, timed_runs=sum(one.samples for one in taken.rounds))
+            check_again(run, request, timed_runs=sum(one.samples for one in measured.rounds))
         evidence = msgspec.structs.replace(
-            evidence, time=record_of(work, taken.rounds), disturbances=taken.disturbed,
-            interval_ns=interval_of([one.midmean for one in taken.rounds]),
+            evidence, time=record_of(work, measured.rounds), disturbances=measured.disturbed,
+            interval_ns=interval_of([one.midmean for one in measured.rounds]),
         )  # fmt: skip
     judged = [timed.judgement] if timed.judgement is not None else []
     test.add(msgspec.structs.replace(evidence, judgements=(*evidence.judgements, *judged)))
-    if timed.settle and timed.judgement and timed.judgement.verdict is Verdict.SLOWER and not work.confirms:
+    if timed.final_verdict and timed.judgement and timed.judgement.verdict is Verdict.SLOWER and not work.confirms:
         took_s = timed.comparison.seconds if timed.comparison is not None else 0.0
         budget_s = max(request.budget_s, took_s)
-        run.suspects.append(Suspect(timed.judgement, work.identity, timed.settle, budget_s))
+        run.suspects.append(Suspect(timed.judgement, work.identity, timed.final_verdict, budget_s))
     if isinstance(task, ConfirmTask):
-        time_ns = taken.time_ns if taken.rounds else 0.0
-        leave(task, Confirmation(key=work.key, kind="time", identity=work.identity, comparison=timed.comparison,
+        time_ns = measured.time_ns if measured.rounds else 0.0
+        write_result(task, Confirmation(key=work.key, kind="time", identity=work.identity, comparison=timed.comparison,
                                  problem=timed.problem, time_ns=time_ns))  # fmt: skip
     measure_figures(work, test)
-    return None if taken.rounds else CheckedOnly(f"{request.name}: unchanged, so not timed")
+    return None if measured.rounds else CheckedOnly(f"{request.name}: unchanged, so not timed")
 
 
 def _gate_time(work: TimedWorkload) -> Timed:
@@ -110,8 +110,8 @@ def _gate_time(work: TimedWorkload) -> Timed:
     record, launch, which = work.baseline, work.request.launch, work.run.options.time
     case = _case(work, record)
     if record is None:
-        taken = take(work)
-        return Timed(taken, time_verdict.new(case, taken.time_ns), problem="there is no baseline")
+        measured = measure_rounds(work)
+        return Timed(measured, time_verdict.new(case, measured.time_ns), problem="there is no baseline")
     if launch is None:
         return _gate_callable(work, case, record)
     if which == "all" or not work.identity.same_execution(record.identity):
@@ -119,8 +119,8 @@ def _gate_time(work: TimedWorkload) -> Timed:
     reason = "the machine code and its launch are those of the baseline"
     if which == "changed":
         return Timed(Rounds(()), time_verdict.unchanged(case, f"{reason}; not timed"))
-    taken = take_briefly(work)
-    return Timed(taken, time_verdict.unchanged(case, reason, taken.time_ns), problem=reason)
+    measured = measure_briefly(work)
+    return Timed(measured, time_verdict.unchanged(case, reason, measured.time_ns), problem=reason)
 
 
 def _case(work: TimedWorkload, record: TimeRecord | None) -> TimeCase:
@@ -139,8 +139,8 @@ def _case(work: TimedWorkload, record: TimeRecord | None) -> TimeCase:
     )  # fmt: skip
 
 
-def _not_comparable(taken: Rounds, case: TimeCase, why: str) -> Timed:
-    return Timed(taken, time_verdict.not_comparable(case, why, taken.time_ns), problem=why)
+def _not_comparable(measured: Rounds, case: TimeCase, why: str) -> Timed:
+    return Timed(measured, time_verdict.not_comparable(case, why, measured.time_ns), problem=why)
 
 
 # --- kernels -------------------------------------------------------------------------------------
@@ -162,13 +162,13 @@ def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord, launch
     except LoadError as error:
         problem = f"the baseline's machine code cannot be loaded: {error}"
     if problem:  # behind the handlers, whose error would keep the copies of the arrays
-        return _not_comparable(take(work), case, problem)
+        return _not_comparable(measure_rounds(work), case, problem)
     first = compared.comparison
 
-    def settle(found: Sequence[Confirmation]) -> Judgement:
+    def final_verdict(found: Sequence[Confirmation]) -> Judgement:
         return time_verdict.by_blocks(case, first, found[0].comparison)
 
-    return Timed(Rounds(compared.rounds), time_verdict.by_blocks(case, first), settle, first)
+    return Timed(Rounds(compared.rounds), time_verdict.by_blocks(case, first), final_verdict, first)
 
 
 class NotLaunched(Exception):
@@ -191,8 +191,8 @@ def baseline_launch(run: Run, key: Key, record: TimeRecord, launch: Launch) -> B
         why = f"{cubin_path(run.store.root, record.cubin)}: {problem}. {_REMEDY}"
         raise NotLaunched(f"the machine code of the record of {key} is refused: {why}") from problem
     binary = msgspec.structs.replace(binary, name=record.kernel, source_hash=old.source, toolchain=old.toolchain)
-    if distrust := run.trust.why_not_launched(record.cubin):
-        raise NotLaunched(f"{distrust}, and under CI that is not launched: {_TRUST}")
+    if refusal := run.trust.why_not_launched(record.cubin):
+        raise NotLaunched(f"{refusal}, and under CI that is not launched: {_TRUST}")
     was, now = ([(one.offset, one.size) for one in code.parameters] for code in (binary, launch.binary))
     arguments = configuration = None
     try:
@@ -218,15 +218,15 @@ def baseline_launch(run: Run, key: Key, record: TimeRecord, launch: Launch) -> B
 def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> Timed:
     """Let the baseline's revision run the callable beside this one, each in its process."""
     run, options, request = work.run, work.run.options, work.request
-    taken = take(work, budget_s=request.budget_s / 4)
-    now_ns, was, now = taken.time_ns, record.identity.launch, work.identity.launch
+    measured = measure_rounds(work, budget_s=request.budget_s / 4)
+    now_ns, was, now = measured.time_ns, record.identity.launch, work.identity.launch
     if was != now:
-        return _not_comparable(taken, case, f"the workload changed: launch {was} became {now}")
+        return _not_comparable(measured, case, f"the workload changed: launch {was} became {now}")
     bound = time_verdict.record_bound(record.rounds) if record.rounds else math.inf
     by_choice = options.time == "all" or run.revision is not None or work.confirms
     if not by_choice and now_ns <= bound * (case.record_ns or now_ns) and not may_have_changed(run, work.key):
         reason = "no file that it may run changed since the commit of its baseline"
-        return Timed(taken, time_verdict.unchanged(case, reason, now_ns), problem=reason)
+        return Timed(measured, time_verdict.unchanged(case, reason, now_ns), problem=reason)
     limits = limits_of_processes(case.limits, now_ns)
     case = dataclasses.replace(case, limits=limits, by_process=True, kernels=_kernels_of(work))
     try:
@@ -235,31 +235,31 @@ def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> T
             cache=request.cache, duration_ns=now_ns, budget_s=request.budget_s,
         ).comparison  # fmt: skip
     except NotPaired as problem:
-        return _by_record(work, case, taken, bound, str(problem))
+        return _by_record(work, case, measured, bound, str(problem))
 
-    def settle(found: Sequence[Confirmation]) -> Judgement | None:
+    def final_verdict(found: Sequence[Confirmation]) -> Judgement | None:
         return time_verdict.by_processes(case, [first, *(one.comparison for one in found if one.comparison)])
 
-    return Timed(taken, time_verdict.by_blocks(case, first), settle, first)
+    return Timed(measured, time_verdict.by_blocks(case, first), final_verdict, first)
 
 
-def _by_record(work: TimedWorkload, case: TimeCase, taken: Rounds, bound: float, obstacle: str) -> Timed:
+def _by_record(work: TimedWorkload, case: TimeCase, measured: Rounds, bound: float, unpaired: str) -> Timed:
     """The verdict on a callable that cannot be paired, for this reason."""
-    run, record, now_ns = work.run, work.baseline, taken.time_ns
+    run, record, now_ns = work.run, work.baseline, measured.time_ns
     if run.revision is not None:
-        return _not_comparable(taken, case, f"it cannot be paired with {run.revision.name}: {obstacle}")
+        return _not_comparable(measured, case, f"it cannot be paired with {run.revision.name}: {unpaired}")
     drivers = {one.driver for one in record.sessions} if record is not None else set()
     other = "" if case.record_ns else "it was recorded with another timer or cache state"
     if case.record_ns and run.session.driver not in drivers:
         other = f"driver {', '.join(sorted(drivers)) or 'unknown'}, now {run.session.driver}"
     if other:
-        reason = f"its baseline proves nothing here ({other}); not paired: {obstacle}"
-        return Timed(taken, case.judgement(Verdict.INCONCLUSIVE, reason, now_ns=now_ns), problem=obstacle)
+        reason = f"its baseline proves nothing here ({other}); not paired: {unpaired}"
+        return Timed(measured, case.judgement(Verdict.INCONCLUSIVE, reason, now_ns=now_ns), problem=unpaired)
 
-    def settle(found: Sequence[Confirmation]) -> Judgement:
-        return time_verdict.by_record(case, [now_ns, *(one.time_ns for one in found[:1])], bound, obstacle)
+    def final_verdict(found: Sequence[Confirmation]) -> Judgement:
+        return time_verdict.by_record(case, [now_ns, *(one.time_ns for one in found[:1])], bound, unpaired)
 
-    return Timed(taken, settle(()), settle)
+    return Timed(measured, final_verdict(()), final_verdict)
 
 
 def _kernels_of(work: TimedWorkload) -> str:

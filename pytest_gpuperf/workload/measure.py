@@ -117,10 +117,10 @@ def counted(
         return evidence, NOT_COUNTED
     collected = run.collected or Collected(problem="nothing was collected; see the beginning of the run")
     target, found = collected.gpu or run.device.facts.slug, collected.of(key)
-    obstacle = _obstacle(collected, found, request)
-    if obstacle or found is None:
-        evidence = msgspec.structs.replace(evidence, judgements=(not_counted(key, target, obstacle),))
-        return evidence, obstacle
+    why = _missing_reason(collected, found, request)
+    if why or found is None:
+        evidence = msgspec.structs.replace(evidence, judgements=(not_counted(key, target, why),))
+        return evidence, why
     evidence = msgspec.structs.replace(
         evidence, cache=found.cache, counters=found.counters, counter_ranges=found.ranges
     )
@@ -128,7 +128,7 @@ def counted(
     return msgspec.structs.replace(evidence, judgements=(judged,)), found.counters
 
 
-def _obstacle(collected: Collected, found: CollectedWorkload | None, request: Request) -> str:
+def _missing_reason(collected: Collected, found: CollectedWorkload | None, request: Request) -> str:
     """Why a workload has no counters; empty if it has some."""
     if collected.problem:
         return collected.problem

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.time_record import Beside, mean_time_ns
+from pytest_gpuperf.model.time_record import SecondaryMetrics, mean_time_ns
 from pytest_gpuperf.test_record import CheckedOnly, CountersMissing
 from pytest_gpuperf.workload.request import Request
 
@@ -74,7 +74,7 @@ class Measurement:
 
         Raises ``NotDeclared`` without ``measure=("memory",)``.
         """
-        return self._figure(self._beside.memory_bytes, "memory_bytes", "measure=('memory',)")
+        return self._figure(self._secondary.memory_bytes, "memory_bytes", "measure=('memory',)")
 
     @property
     def host_ns(self) -> float:
@@ -82,17 +82,17 @@ class Measurement:
 
         Raises ``NotDeclared`` without ``measure=("host",)``.
         """
-        host = self._beside.host
+        host = self._secondary.host
         return self._figure(None if host is None else host.time_ns, "host_ns", "measure=('host',)")
 
     @property
     def error(self) -> float:
         """What ``accuracy=`` returned.  Raises ``NotDeclared`` without it."""
-        return self._figure(self._beside.accuracy, "error", "accuracy=")
+        return self._figure(self._secondary.accuracy, "error", "accuracy=")
 
     @property
-    def _beside(self) -> Beside:
-        return self._evidence.beside or Beside()
+    def _secondary(self) -> SecondaryMetrics:
+        return self._evidence.secondary or SecondaryMetrics()
 
     def _figure(self, value: _Figure | None, name: str, asking: str) -> _Figure:
         if value is None and not self._rounds:

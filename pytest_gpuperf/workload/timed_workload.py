@@ -19,7 +19,7 @@ from pytest_gpuperf.model.time_record import Identity, Round, TimeRecord
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.compare import compare
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
-from pytest_gpuperf.timing.rounds import LONG_NS, Rounds, Workload, take_rounds
+from pytest_gpuperf.timing.rounds import LONG_NS, Rounds, Workload, sample_rounds
 from pytest_gpuperf.workload.request import Request
 
 ROUNDS = 4
@@ -27,7 +27,7 @@ ROUNDS = 4
 BRIEF_ROUNDS, BRIEF_S = 2, 0.05
 """Rounds that no verdict rests on, and the time for them: they show by how many per cent the machine moved."""
 RETAKES = 3
-"""How often disturbed rounds are taken again before they are handed over as disturbed."""
+"""How often disturbed rounds are measured again before they are handed over as disturbed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,28 +69,28 @@ class TimedWorkload:
         return max(self.run.recorded_ns, self.probed_ns())
 
 
-def take(work: TimedWorkload, count: int = ROUNDS, budget_s: float | None = None) -> Rounds:
+def measure_rounds(work: TimedWorkload, count: int = ROUNDS, budget_s: float | None = None) -> Rounds:
     """``count`` rounds in ``budget_s`` seconds, by default those of the request."""
     run = work.run
-    return take_rounds(
+    return sample_rounds(
         run.device, run.timer, work.timed, count, session=run.session.id,
         budget_s=work.request.budget_s if budget_s is None else budget_s,
         duration_ns=run.recorded_ns or work.probed_ns(),
     )  # fmt: skip
 
 
-def take_for_record(work: TimedWorkload) -> Rounds:
-    """Rounds to be recorded, taken again where they were disturbed."""
+def measure_for_record(work: TimedWorkload) -> Rounds:
+    """Rounds to be recorded, measured again where they were disturbed."""
     for _ in range(1 + RETAKES):
-        taken = take(work)
-        if not taken.disturbed:
+        measured = measure_rounds(work)
+        if not measured.disturbed:
             break
-    return taken
+    return measured
 
 
-def take_briefly(work: TimedWorkload) -> Rounds:
+def measure_briefly(work: TimedWorkload) -> Rounds:
     """Rounds for assertions on times and for the record's ratio; no verdict rests on them."""
-    return take(work, BRIEF_ROUNDS, min(BRIEF_S, work.request.budget_s))
+    return measure_rounds(work, BRIEF_ROUNDS, min(BRIEF_S, work.request.budget_s))
 
 
 def record_of(work: TimedWorkload, rounds: tuple[Round, ...]) -> TimeRecord:

@@ -134,7 +134,7 @@ def found(recorded, monkeypatch):
     kept = {}
 
     def keep(item, run, record):
-        (suspect,) = run.take_suspects()
+        (suspect,) = run.pop_suspects()
         kept.update(item=item, run=run, record=copy.copy(record), suspect=suspect)
         kept["record"].workloads = dict(record.workloads)
 

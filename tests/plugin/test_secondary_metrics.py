@@ -73,7 +73,7 @@ def measured(suite: Suite, shared_folder: Path) -> Suite:
 
 
 def on_record(suite: Suite, test: str) -> dict:
-    return next(iter(read_evidence(suite.path / RECORDED)["tests"][test].values())).get("beside", {})
+    return next(iter(read_evidence(suite.path / RECORDED)["tests"][test].values())).get("secondary", {})
 
 
 def verdicts(suite: Suite, *arguments: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from record_samples import identity_of, time_of
 
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import Recorded, WorkloadEvidence
-from pytest_gpuperf.model.time_record import Beside, HostTime, TimeRecord
+from pytest_gpuperf.model.time_record import HostTime, SecondaryMetrics, TimeRecord
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.update import recorded_time
@@ -19,7 +19,7 @@ KEY = Key(module="test_a.py", test="test_a", workload="work")
 GPU = "nvidia-h200"
 NEW, CHANGED, ALL = (Options(update=mode) for mode in ("new", "changed", "all"))
 OLD = HostTime(ratios=(0.4,), time_ns=800.0, cpu="c", made_by="p")
-FOUND = Beside(memory_bytes=2048, accuracy=1.5, host=msgspec.structs.replace(OLD, ratios=(0.5,)))
+FOUND = SecondaryMetrics(memory_bytes=2048, accuracy=1.5, host=msgspec.structs.replace(OLD, ratios=(0.5,)))
 OTHER = identity_of(code="c1" * 32)
 NO_TIME = "it needs a recorded time, and this one has none"
 
@@ -73,11 +73,11 @@ def test_disturbed_time_is_refused_unless_it_is_forced() -> None:
     ids=["equal work", "another timer", "another cache", "other code"],
 )
 def test_new_time_keeps_counters_of_equal_work_and_figures(new: dict[str, Any], stay: bool) -> None:
-    beside = Beside(memory_bytes=1024, host=OLD)
-    before = time_of(counters={"dram": 5.0, "inst": 6.0}, counter_ranges={"dram": (4.0, 6.0)}, beside=beside)
+    secondary = SecondaryMetrics(memory_bytes=1024, host=OLD)
+    before = time_of(counters={"dram": 5.0, "inst": 6.0}, counter_ranges={"dram": (4.0, 6.0)}, secondary=secondary)
     time = msgspec.structs.replace(time_of(5000.0), **new)
     found = record(taken(CHANGED, before, time=Verdict.SLOWER, time_=time, counters={"inst": 7.0}))
-    assert (found.rounds, found.beside) == (time_of(5000.0).rounds, beside)
+    assert (found.rounds, found.secondary) == (time_of(5000.0).rounds, secondary)
     assert found.counters == ({"dram": 5.0, "inst": 7.0} if stay else {"inst": 7.0})
     assert found.counter_ranges == ({"dram": (4.0, 6.0)} if stay else {})
 
@@ -118,17 +118,17 @@ def test_counters_need_a_time_on_record() -> None:
 
 
 @pytest.mark.parametrize(("options", "recorded"), [
-    (NEW, Beside(memory_bytes=1024, accuracy=1.5, host=OLD)),
-    (CHANGED, Beside(memory_bytes=2048, accuracy=1.5, host=OLD)), (ALL, FOUND),
+    (NEW, SecondaryMetrics(memory_bytes=1024, accuracy=1.5, host=OLD)),
+    (CHANGED, SecondaryMetrics(memory_bytes=2048, accuracy=1.5, host=OLD)), (ALL, FOUND),
 ])  # fmt: skip
-def test_secondary_metrics_are_taken_by_their_verdicts(options: Options, recorded: Beside) -> None:
+def test_secondary_metrics_are_taken_by_their_verdicts(options: Options, recorded: SecondaryMetrics) -> None:
     run: dict[str, Any] = {
-        "memory": Verdict.WORSE, "accuracy": Verdict.NEW, "host": Verdict.SAME, "beside": FOUND,
+        "memory": Verdict.WORSE, "accuracy": Verdict.NEW, "host": Verdict.SAME, "secondary": FOUND,
     }  # fmt: skip
-    before = time_of(beside=Beside(memory_bytes=1024, accuracy=1.0, host=OLD))
-    assert record(taken(options, before, **run)) == time_of(beside=recorded)
+    before = time_of(secondary=SecondaryMetrics(memory_bytes=1024, accuracy=1.0, host=OLD))
+    assert record(taken(options, before, **run)) == time_of(secondary=recorded)
     assert taken(options, **run) == Recorded(key=KEY, target=GPU, refused=NO_TIME)
 
 
 def test_nothing_is_taken_of_what_the_test_does_not_ask_for() -> None:
-    assert taken(ALL, time_of(), memory=Verdict.NOT_MEASURED, beside=Beside()) is None
+    assert taken(ALL, time_of(), memory=Verdict.NOT_MEASURED, secondary=SecondaryMetrics()) is None

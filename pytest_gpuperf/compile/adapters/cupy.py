@@ -19,7 +19,7 @@ from pytest_gpuperf.compile.source import NVCC, KernelSource
 _CCCL = ("cub", "thrust", "libcudacxx")
 _FOR_NVCC = ("--std=c++17", "-ftz=true")
 """Options that CuPy gives nvcc as well as NVRTC; NVRTC gets them here by default."""
-_TOLD_BY_MODULE = ("code", "options", "backend", "file_path", "enable_cooperative_groups", "name_expressions")
+_MODULE_FIELDS = ("code", "options", "backend", "file_path", "enable_cooperative_groups", "name_expressions")
 
 
 class CupyCode(NamedTuple):
@@ -64,7 +64,7 @@ def _state(kernel: Any, name: str | None) -> Mapping[str, Any]:
     if hasattr(kernel, "get_function") and hasattr(kernel, "code"):
         if name is None:
             raise UnsupportedKernel('from_cupy takes a RawModule with the name of a kernel: from_cupy(module, "scale")')
-        return {key: getattr(kernel, key) for key in _TOLD_BY_MODULE} | {"name": name}
+        return {key: getattr(kernel, key) for key in _MODULE_FIELDS} | {"name": name}
     if not hasattr(kernel, "code") or not hasattr(kernel, "backend"):
         raise unsupported(
             f"from_cupy takes a RawKernel, or a RawModule with the name of a kernel, not {type(kernel).__name__}",

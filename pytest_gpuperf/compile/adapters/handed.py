@@ -85,14 +85,14 @@ def binary_for(handed: Handed, arch: str) -> KernelBinary:
     )  # fmt: skip
     parameters = made.parameters
     if handed.arguments is not None:
-        told = [parameter for argument in handed.arguments for parameter in argument.parameters]
-        told += [("void*", "scratch memory")] * handed.scratch_pointers
-        if len(told) != len(parameters):
-            why = f"its machine code takes {len(parameters)} parameters, and its arguments make {len(told)}"
+        known = [parameter for argument in handed.arguments for parameter in argument.parameters]
+        known += [("void*", "scratch memory")] * handed.scratch_pointers
+        if len(known) != len(parameters):
+            why = f"its machine code takes {len(parameters)} parameters, and its arguments make {len(known)}"
             raise unsupported(f"{made.name}: {why}", handed.compiler.partition(" ")[0])
         parameters = tuple(
             Parameter(offset=one.offset, size=one.size, type=c_type, name=name)
-            for one, (c_type, name) in zip(parameters, told, strict=True)
+            for one, (c_type, name) in zip(parameters, known, strict=True)
         )
     return msgspec.structs.replace(made, config=handed.config, parameters=parameters)
 

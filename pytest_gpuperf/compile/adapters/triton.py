@@ -43,8 +43,8 @@ def read_triton(compiled: Any, config: Any = None) -> Handed:
     types = {
         one: "constexpr" if one in constants else src.signature.get(one, "constexpr") for one in src.fn.arg_names
     }  # constants may lack in the signature
-    for obstacle in _obstacles(metadata, types):
-        raise unsupported(f"{name} cannot be launched without Triton: {obstacle}", "Triton")
+    for feature in _unsupported_features(metadata, types):
+        raise unsupported(f"{name} cannot be launched without Triton: {feature}", "Triton")
     return Handed(
         {OWN_ARCH: [bytes(asm["cubin"])]}, name, f"{name}, compiled by Triton",
         arguments=tuple(_argument(one, declared, constants) for one, declared in types.items()),
@@ -79,7 +79,7 @@ def _scratch(metadata: Any) -> dict[str, int]:
     return {name: getattr(metadata, name) for name in dir(metadata) if name.endswith("_scratch_size")}
 
 
-def _obstacles(metadata: Any, types: Mapping[str, Any]) -> Iterator[str]:
+def _unsupported_features(metadata: Any, types: Mapping[str, Any]) -> Iterator[str]:
     """Requirements beyond a grid, a block, shared memory and plain arguments."""
     for name, size in _scratch(metadata).items():
         if size > 0:
@@ -103,13 +103,13 @@ def _configuration(kernel: str, config: Any, constants: Mapping[str, Any], metad
     """
     if config is None:
         return ""
-    told = config.all_kwargs() if callable(getattr(config, "all_kwargs", None)) else config
-    if not isinstance(told, Mapping) or not told:
+    settings = config.all_kwargs() if callable(getattr(config, "all_kwargs", None)) else config
+    if not isinstance(settings, Mapping) or not settings:
         raise BadArgument(
             f"from_triton: config is a {type(config).__name__}; it takes kernel.best_config, which an autotuned kernel "
             'has once it was called, or the like by name: {"BLOCK": 1024, "num_warps": 4}'
         )
-    chosen = {str(name): value for name, value in told.items() if value is not None}
+    chosen = {str(name): value for name, value in settings.items() if value is not None}
     for name, value in chosen.items():
         compiled = constants[name] if name in constants else getattr(metadata, name, None)
         # Triton adds the warps of a specialised kernel's partitions to those that were asked for
@@ -124,5 +124,5 @@ def _configuration(kernel: str, config: Any, constants: Mapping[str, Any], metad
 def configuration_text(chosen: Mapping[str, Any]) -> str:
     """What was ``chosen``: constants by name, then options.  What does nothing is left out: not every Triton has it."""
     names = [*sorted(chosen.keys() - set(CHOICES)), *(name for name in CHOICES if name in chosen)]
-    told = (name for name in names if chosen[name] and (name, chosen[name]) != ("num_ctas", 1))
-    return ", ".join(f"{name}={chosen[name]}" for name in told)
+    settings = (name for name in names if chosen[name] and (name, chosen[name]) != ("num_ctas", 1))
+    return ", ".join(f"{name}={chosen[name]}" for name in settings)

@@ -90,12 +90,12 @@ def profile_of(cubin: Cubin, kernel: CubinKernel, spills: Mapping[str, Spills] =
 
     Raises ``BadCubin``.
     """
-    told = [spills[name] for name in (kernel.symbol, *kernel.functions) if name in spills]
+    known = [spills[name] for name in (kernel.symbol, *kernel.functions) if name in spills]
     return StaticProfile(
         registers=kernel.registers,
         stack_bytes=kernel.stack_bytes,
-        spill_store_bytes=sum(one.stores for one in told) if told else None,
-        spill_load_bytes=sum(one.loads for one in told) if told else None,
+        spill_store_bytes=sum(one.stores for one in known) if known else None,
+        spill_load_bytes=sum(one.loads for one in known) if known else None,
         shared_bytes=kernel.shared_bytes,
         constant_bytes=kernel.constant_bytes,
         barriers=kernel.barriers,
@@ -111,7 +111,7 @@ def with_instructions(
 ) -> dict[Name, StaticProfile]:
     """Profiles with instructions, by any name: those on record, the others by one run of nvdisasm.
 
-    Spills that no log told of are none where the code leaves local memory alone: else arrays may lie there too.
+    Without a log there are no spills if the code does not use local memory; otherwise arrays may be there too.
     Raises ``BadCubin``, ``ToolchainMissing``.
     """
     new = {name: one for name, one in codes.items() if one.profile.code_hash not in recorded}

@@ -28,7 +28,7 @@ class Pattern(NamedTuple):
     bytes: int
     lanes: int
     sectors: float | None = None
-    turns: float | None = None
+    wavefronts: float | None = None
     words: frozenset[int] = frozenset()
     """Distinct 4-byte words of global memory; empty if data decide."""
 
@@ -63,7 +63,7 @@ def pattern_of(step: Step, address: Value, active: Sequence[bool]) -> Pattern:
         return Pattern(step.klass, size, count)
     taken = [place for place, on in zip(lanes_of(address.bits), active, strict=True) if on]
     if step.klass.startswith("shared"):
-        return Pattern(step.klass, size, count, None, bank_turns(taken, size))
+        return Pattern(step.klass, size, count, None, bank_wavefronts(taken, size))
     sectors, words = (_chunks(taken, size, chunk) for chunk in (SECTOR, WORD_BYTES))
     return Pattern(step.klass, size, count, len(sectors), None, words)
 
@@ -73,7 +73,7 @@ def _chunks(places: Sequence[int], size: int, chunk: int) -> frozenset[int]:
     return frozenset(part for place in places for part in range(place // chunk, (place + size - 1) // chunk + 1))
 
 
-def bank_turns(places: Sequence[int], size: int) -> int:
+def bank_wavefronts(places: Sequence[int], size: int) -> int:
     """Passes that a shared-memory access takes.
 
     32 banks of 4 bytes; lanes that want the same word get it together.  Of 8 bytes per lane half a warp is served at a
@@ -105,10 +105,10 @@ def accesses_of(visits: Iterable[Visit]) -> tuple[Access, ...]:
         total[2] += WORD_BYTES * visit.times * len(new) if visit.step.address in scratch else 0
     records = [
         Access(op=kind.op, bytes=kind.bytes, times=rounded(times), lanes=kind.lanes, sectors=kind.sectors,
-               turns=kind.turns, distinct=rounded(distinct), scratch=rounded(again))
+               wavefronts=kind.wavefronts, distinct=rounded(distinct), scratch=rounded(again))
         for kind, (times, distinct, again) in found.items()
     ]  # fmt: skip
-    return tuple(sorted(records, key=lambda one: (one.op, one.bytes, one.sectors or 0, one.turns or 0, str(one))))
+    return tuple(sorted(records, key=lambda one: (one.op, one.bytes, one.sectors or 0, one.wavefronts or 0, str(one))))
 
 
 def _stores_of_scratch(requests: Sequence[tuple[Visit, Pattern]]) -> set[int]:

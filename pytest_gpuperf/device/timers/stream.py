@@ -233,8 +233,8 @@ def measure_empty_kernel(stream: CudaStream, pairs: QueuedPairs) -> tuple[float,
     clock still rising favours none of them.  Raises ``TimerError``.
     """
     graphs = [stream.capture(stream.empty, count) for count in (1, _FEW_LAUNCHES, _MANY_LAUNCHES)]
-    turns = [[pairs.read(graph.launch) for graph in graphs] for _ in range(_EMPTY_READINGS + 1)]
-    single, few, many = (middle(readings) for readings in zip(*turns[1:], strict=True))
+    passes = [[pairs.read(graph.launch) for graph in graphs] for _ in range(_EMPTY_READINGS + 1)]
+    single, few, many = (middle(readings) for readings in zip(*passes[1:], strict=True))
     own = (many - few) / (_MANY_LAUNCHES - _FEW_LAUNCHES)
     return own, few - _FEW_LAUNCHES * own, single - own
 

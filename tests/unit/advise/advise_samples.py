@@ -49,4 +49,5 @@ def dry(executed: dict[str, float] | None = None, *accesses: Access, **figures: 
 
 
 def load(sectors: float = 4.0, times: float = 4.0, size: int = 4, op: str = "global_load") -> Access:
-    return Access(op=op, bytes=size, times=times, sectors=sectors, turns=1, distinct=32 * size * times)  # fmt: skip
+    sizes = {"bytes": size, "distinct": 32 * size * times}
+    return Access(op=op, times=times, sectors=sectors, wavefronts=1, **sizes)  # type: ignore[arg-type]

@@ -29,7 +29,7 @@ def classes(**counts: float) -> Usage:
     return copy(classes={**COPY.classes, **counts})
 
 
-TILE = copy(shared_requests=4.0, shared_turns=4.0, shared_ideal=4.0, shared_width=4.0)
+TILE = copy(shared_requests=4.0, shared_wavefronts=4.0, shared_ideal=4.0, shared_width=4.0)
 LOCAL = copy(local_requests=32.0, issued=132.0)
 SPILLED = side(record("b", spill_store_bytes=64, spill_load_bytes=64, stack_bytes=64))
 UNKNOWN = {"spill_store_bytes": None, "spill_load_bytes": None}
@@ -61,8 +61,8 @@ SPEAKS: list[Row] = [
     (memory.stack, case(now=LOCAL, **STACK), "stack bytes per thread 0 -> 16", True, {"local_requests": 0}),
     (memory.uncoalesced, case(now=copy(global_sectors=160.0)), "sectors per global request 4 -> 32", False,
      {"global_sectors": 20}),
-    (memory.bank_conflicts, case(TILE, TILE.replace(shared_turns=128.0)), "passes per shared-memory access 1 -> 32",
-     False, {"shared_turns": 4}),
+    (memory.bank_conflicts, case(TILE, TILE.replace(shared_wavefronts=128.0)),
+     "passes per shared-memory access 1 -> 32", False, {"shared_wavefronts": 4}),
     (memory.redundant_traffic, case(now=copy(global_requests=61.0, global_bytes=7808.0, global_sectors=244.0)),
      "global memory accesses 5 -> 61 per warp", False, {"global_sectors": 20}),
     (memory.lost_vectorisation, case(WIDE, COPY), "bytes per global memory access and lane 16 -> 4", False, {}),
@@ -99,8 +99,8 @@ SILENT: list[tuple[Rule, Case]] = [
     (memory.stack, case(**STACK)),  # a stack that nobody touches
     (memory.stack, case(now=LOCAL, after=side(record("b", stack_bytes=16, spill_store_bytes=16)))),
     (memory.uncoalesced, case(now=copy(global_sectors=20.0 * memory.SECTOR_GROWTH * BELOW))),
-    (memory.bank_conflicts, case(TILE, TILE.replace(shared_turns=4.0 * memory.CONFLICT_GROWTH * BELOW))),
-    (memory.bank_conflicts, case(TILE, TILE.replace(shared_turns=16.0, shared_ideal=16.0))),
+    (memory.bank_conflicts, case(TILE, TILE.replace(shared_wavefronts=4.0 * memory.CONFLICT_GROWTH * BELOW))),
+    (memory.bank_conflicts, case(TILE, TILE.replace(shared_wavefronts=16.0, shared_ideal=16.0))),
     (memory.redundant_traffic, case(now=copy(global_bytes=640.0 * memory.TRAFFIC_GROWTH * BELOW))),
     (memory.lost_vectorisation, case(copy(global_width=4.0 * memory.WIDTH_LOSS * BELOW), COPY)),
     (memory.cache_hit_loss, case(copy(dram_bytes=1e3), copy(dram_bytes=1e3 * memory.HIT_LOSS * BELOW), counted=True)),

@@ -33,9 +33,9 @@ def test_the_machine_code_names_uncoalesced_access_first() -> None:
 
 def test_a_cause_is_outweighed_where_the_whole_became_faster() -> None:
     """From scattered stores to a tile with conflicts is a gain, and the conflicts are worth a word nevertheless."""
-    turns = load(op="shared_load", times=4.0), load(op="shared_store", times=4.0)
-    conflicts = [msgspec.structs.replace(one, turns=8.0, sectors=None) for one in turns]
-    free = [msgspec.structs.replace(one, turns=1.0, sectors=None) for one in turns]
+    wavefronts = load(op="shared_load", times=4.0), load(op="shared_store", times=4.0)
+    conflicts = [msgspec.structs.replace(one, wavefronts=8.0, sectors=None) for one in wavefronts]
+    free = [msgspec.structs.replace(one, wavefronts=1.0, sectors=None) for one in wavefronts]
     scattered = static("a", load(sectors=32.0), *free)
     found = advise(scattered, static("b", load(), *conflicts))
     assert [(one.cause, one.outweighed) for one in found] == [("bank conflicts", True)]
@@ -84,22 +84,22 @@ def test_figures_are_scaled_to_the_work_that_a_warp_writes_or_reads() -> None:
 # --- causes that the machine code proves --------------------------------------------------------------
 
 
-def tile(turns: float) -> tuple[Access, Access]:
+def tile(wavefronts: float) -> tuple[Access, Access]:
     """A store to shared memory and the load behind it, with so many passes each."""
     accesses = load(op="shared_load", times=8.0), load(op="shared_store", times=8.0)
-    store, read = (msgspec.structs.replace(one, turns=turns, sectors=None) for one in accesses)
+    store, read = (msgspec.structs.replace(one, wavefronts=wavefronts, sectors=None) for one in accesses)
     return store, read
 
 
-def launched(code: str, turns: float, integers: float) -> Side:
+def launched(code: str, wavefronts: float, integers: float) -> Side:
     executed = {"integer": integers, "global_load": 4.0, "global_store": 1.0, "shared_load": 8.0, "shared_store": 8.0}
-    accesses = load(), *tile(turns), load(op="global_store", times=1.0)
+    accesses = load(), *tile(wavefronts), load(op="global_store", times=1.0)
     return side(record(code), estimate=dry(executed, *accesses, launched=True))
 
 
 def test_conflicts_of_known_accesses_are_a_proven_cause() -> None:
-    for turns, integers, found in ((8.0, 200.0, True), (16.0, 100.0, True), (1.0, 100.0, False)):
-        proven = proven_causes(launched("a", 1.0, 200.0), launched("b", turns, integers))
+    for wavefronts, integers, found in ((8.0, 200.0, True), (16.0, 100.0, True), (1.0, 100.0, False)):
+        proven = proven_causes(launched("a", 1.0, 200.0), launched("b", wavefronts, integers))
         assert [one.what for one in proven] == ["passes per shared-memory access"] * found
 
 

@@ -11,7 +11,7 @@ from baseline_samples import make_static, static_update
 from git_samples import as_another_user, commit, git
 
 from pytest_gpuperf.baselines import git_objects
-from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError, git_environment, said
+from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError, git_environment, git_message
 from pytest_gpuperf.baselines.layout import cubin_path
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.baselines.trust import TARGETS, BaselineTrust
@@ -61,7 +61,7 @@ def test_the_folder_may_be_the_repository_and_links_are_left_out(tmp_path: Path)
 def test_what_git_says_is_one_line_and_is_asked_for_without_a_person() -> None:
     long = b"x" * 500, "x" * 397 + "..."
     for stderr, words in ((b"fatal: no\n  such\xff", "no such\ufffd"), (b"", "exit status 3"), long):
-        assert said(subprocess.CompletedProcess([], 3, b"", stderr)) == words
+        assert git_message(subprocess.CompletedProcess([], 3, b"", stderr)) == words
     asked = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     assert asked.items() <= git_environment().items()
 
@@ -75,7 +75,7 @@ def test_a_place_that_git_does_not_read_is_told_what_to_do(
     git(tmp_path, "clone", "-q", "--depth=1", f"file://{root.parent}", "shallow")
     with pytest.raises(RevisionError, match="git fetch --unshallow"):
         content(tmp_path / "shallow" / "baselines", "HEAD~1")
-    with pytest.raises(RevisionError, match="is in no git repository"):
+    with pytest.raises(RevisionError, match="is in git reads no repositorytory"):
         GitFolder(tmp_path.parent)
     monkeypatch.setattr(git_objects, "MAX_FILE_BYTES", 1 << 20)
     (root / "large.json").write_bytes(bytes(1 << 20))
@@ -178,7 +178,10 @@ def test_nothing_is_launched_where_git_cannot_tell(
     shallow = tmp_path / "shallow"
     git(tmp_path, "clone", "-q", "--depth=1", "--branch=change", f"file://{clone}", str(shallow))
     git(shallow, "update-ref", "-d", "refs/remotes/origin/HEAD")
-    for folder, words in ((shallow, "git knows no commit in common with origin/HEAD"), (tmp_path, "no git reposi")):
+    for folder, words in (
+        (shallow, "git knows no commit in common with origin/HEAD"),
+        (tmp_path, "git reads no repository"),
+    ):
         assert launched(folder) == set()
         why = BaselineTrust(folder, everything=False).why_not_launched(OWN)
         assert why.startswith("it is not known whether its baseline's cubin came with this change (")

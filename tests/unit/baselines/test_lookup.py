@@ -13,7 +13,7 @@ from record_samples import identity_of, records_of
 from pytest_gpuperf.baselines.lookup import (
     move_command,
     of_same_kernel,
-    records_stood_for,
+    records_to_replace,
     renamed_workloads,
     static_baseline,
     under_recorded_launch,
@@ -85,7 +85,7 @@ def test_an_update_writes_the_records_of_the_workloads_that_launch_the_old_code(
 
     def stood_for(work: WorkloadEvidence, old: StaticRecord | None) -> list[str]:
         works = [work, workload("met", "a", launched=True)]
-        return [key.workload for key in records_stood_for(store, ARCH, work, old, works)]
+        return [key.workload for key in records_to_replace(store, ARCH, work, old, works)]
 
     kernel = workload(K, "c")
     assert stood_for(kernel, static("a")) == ["fast", "slow"]

@@ -41,7 +41,7 @@ from pytest_gpuperf.baselines.layout import (
 from pytest_gpuperf.baselines.records import Records, decode, encode
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.time_record import Beside
+from pytest_gpuperf.model.time_record import SecondaryMetrics
 
 ODD_MODULES = (
     "", ".py", "a/.py", "test_x.txt", "/etc/test_x.py", "../test_x.py", "a/../../test_x.py", "./test_x.py",
@@ -89,7 +89,8 @@ def test_no_module_leads_out_of_the_folder(module: str) -> None:
 
 FULL = make_time(
     make_session(), counters={"smsp__inst_executed.sum": 21899808, "lts__t_sector_hit_rate.pct": 86.93},
-    counter_ranges={"lts__t_sectors.sum": (1.0, 2.5)}, beside=Beside(memory_bytes=4096, host=make_host_time()),
+    counter_ranges={"lts__t_sectors.sum": (1.0, 2.5)},
+    secondary=SecondaryMetrics(memory_bytes=4096, host=make_host_time()),
     bytes=42, flops=43, grid=(9, 1, 1), dynamic_shared_bytes=16,
 )  # fmt: skip
 MODULE = make_key().module
@@ -176,7 +177,7 @@ def test_malformed_content_is_named_with_its_line(content: bytes, words: str) ->
         (["sessions", 0, "midmeans", 0], 0, "a time is outside of"),
         (["sessions", 0, "midmeans", 0], 1e300, "a time is outside of"),
         (["record", "cubin"], "../../../../bin/sh", "its cubin is no SHA-256"),
-        (["record", "beside", "host", "ratios", 0], 0.0, "a time is outside of"),
+        (["record", "secondary", "host", "ratios", 0], 0.0, "a time is outside of"),
         (["record", "kernel"], "\u202egpj", "an escaped one"),
         (["record", "profile", "registers"], -1, "test_transpose [padded]: a count is below zero, or too large"),
         (["record", "profile", "instructions"], 2**60, "a count is below zero, or too large"),

@@ -200,7 +200,7 @@ def told(found: AuditedPairs) -> dict[str, str]:
     lists = {
         "kept": sorted(f"{name(one.old)}-{name(one.new)}" for one in found.pairs),
         "renamed": [f"{name(old)}-{name(new)}" for old, new in found.renamed],
-        "gone": list(map(name, found.gone)),
+        "removed": list(map(name, found.removed)),
         "new": list(map(name, found.new)),
     }
     return {what: " ".join(names) for what, names in lists.items() if names}
@@ -212,9 +212,9 @@ def told(found: AuditedPairs) -> dict[str, str]:
         pytest.param("a=1 b=2", "a=9 b=2", {"kept": "a-a b-b"}, id="of one name"),
         pytest.param("#1=A #2=B", "#1=X #2=A #3=B", {"kept": "#1-#2 #2-#3", "new": "#1"}, id="a lambda before others"),
         pytest.param("#2=B #10=C", "#3=X #12=Y", {"kept": "#10-#12 #2-#3"}, id="all lambdas changed"),
-        pytest.param("#1=A #2=B", "#2=X", {"kept": "#2-#2", "gone": "#1"}, id="a symbol that stays"),
+        pytest.param("#1=A #2=B", "#2=X", {"kept": "#2-#2", "removed": "#1"}, id="a symbol that stays"),
         pytest.param(
-            "old=1 gone=2", "now=1 new=3", {"renamed": "old-now", "gone": "gone", "new": "new"}, id="equal code"
+            "old=1 gone=2", "now=1 new=3", {"renamed": "old-now", "removed": "gone", "new": "new"}, id="equal code"
         ),
         pytest.param("a=1 a=2", "a=2 a=3", {"kept": "a-a a-a"}, id="several of one name"),
     ],

@@ -102,10 +102,10 @@ def test_a_run_leaves_its_status_and_its_words(tmp_path):
     script = "print('==ERROR== early'); print('of the tests'); raise SystemExit(7)"
     done = run(python(script), tmp_path, tmp_path, limit_s=30)
     assert done.status == 7
-    assert "==PROF== from the log" in done.words
-    assert "==ERROR== early" in done.words
-    assert "of the tests" not in done.words
-    assert "of the tests" in done.target_words
+    assert "==PROF== from the log" in done.output
+    assert "==ERROR== early" in done.output
+    assert "of the tests" not in done.output
+    assert "of the tests" in done.target_output
 
 
 def test_a_run_that_takes_too_long_is_ended_with_what_it_started(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ from record_samples import identity_of, records_of, static_of, time_of
 from pytest_gpuperf.judge.counters import Metric
 from pytest_gpuperf.judge.diff import EvidenceDiff, RunDiff, compare_evidence
 from pytest_gpuperf.model.evidence import Key, StaticRecord
-from pytest_gpuperf.model.time_record import Beside, HostTime, Identity, TimeRecord, WorkloadRecords
+from pytest_gpuperf.model.time_record import HostTime, Identity, SecondaryMetrics, TimeRecord, WorkloadRecords
 
 KEY = Key(module="test_a.py", test="test_scale[8]", workload="scale")
 H200, NVRTC, NEWER = "nvidia-h200", "nvrtc 13.0.88", "nvrtc 13.2.51"
@@ -126,7 +126,7 @@ CONDITIONS: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
      ["arguments a[8] align=256, int32=8 -> a[9]"]),
     ({}, {"bytes": 1024, "flops": 2048}, ["declared bytes none -> 1024", "declared operations none -> 2048"]),
     ({}, {"timer": "graph", "cache": "warm"}, ["timer cupti -> graph", "L2 cold -> warm"]),
-    ({}, {"beside": Beside(memory_bytes=512, accuracy=0.123456, host=HostTime(
+    ({}, {"secondary": SecondaryMetrics(memory_bytes=512, accuracy=0.123456, host=HostTime(
         ratios=(0.5, 0.7, 0.6), time_ns=4000.0, cpu="a CPU", made_by="CPython 3.12"))},
      ["device memory none -> 512 bytes", "error none -> 0.1235", "host time none -> 4 us (x0.6 of fixed work)"]),
 ]  # fmt: skip

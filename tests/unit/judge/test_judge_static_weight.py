@@ -7,9 +7,9 @@ import pytest
 from judge_samples import HALF, KEY, STATIC, static
 
 from pytest_gpuperf.judge.static_verdict import compare_static
-from pytest_gpuperf.judge.static_weight import StaticEstimate, gains, loses, weighed, weighed_by_time
+from pytest_gpuperf.judge.static_weight import StaticEstimate, gains, loses, overridden_by_time, with_estimate
 from pytest_gpuperf.model.evidence import StaticRecord
-from pytest_gpuperf.model.verdict import BESIDE, Change, EvidenceKind, Judgement, Verdict
+from pytest_gpuperf.model.verdict import SECONDARY, Change, EvidenceKind, Judgement, Verdict
 
 WORSE, BETTER, SAME = Verdict.WORSE, Verdict.BETTER, Verdict.SAME
 OCCUPIED_BY_HALF = static(registers=64, occupancy=HALF, code_hash="half")
@@ -29,7 +29,7 @@ def judged(
     old: StaticRecord, new: StaticRecord, estimate: StaticEstimate | None = None, *, causes: int = 0, cured: int = 0
 ) -> Judgement:
     """With so many proven causes, or cures."""
-    return weighed(compare_static(KEY, "sm_90", old, new), estimate, [WAVEFRONTS] * causes, [WAVEFRONTS] * cured)
+    return with_estimate(compare_static(KEY, "sm_90", old, new), estimate, [WAVEFRONTS] * causes, [WAVEFRONTS] * cured)
 
 
 @pytest.mark.parametrize(("old", "new", "estimate", "verdict", "reason"), [
@@ -94,7 +94,7 @@ def test_causes_and_figures_that_gate_are_named() -> None:
 
 def test_unchanged_code_is_not_weighed() -> None:
     unchanged = compare_static(KEY, "sm_90", STATIC, STATIC)
-    assert weighed(unchanged, SLOWER, (WAVEFRONTS,)) is unchanged
+    assert with_estimate(unchanged, SLOWER, (WAVEFRONTS,)) is unchanged
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def one(kind: EvidenceKind, target: str, verdict: Verdict) -> Judgement:
 
 STAYING = (
     one("static", "sm_80", WORSE), one("counters", "nvidia-a100", WORSE), one("static", "sm_90", BETTER),
-    one("counters", "nvidia-h200", Verdict.NOT_COMPARABLE), *(one(kind, "nvidia-h200", WORSE) for kind in BESIDE),
+    one("counters", "nvidia-h200", Verdict.NOT_COMPARABLE), *(one(kind, "nvidia-h200", WORSE) for kind in SECONDARY),
 )  # fmt: skip
 """Another GPU's, what is no loss, and other costs."""
 OF_THIS_GPU = (one("static", "sm_90", WORSE), one("static", "sm_90a", WORSE), one("counters", "nvidia-h200", WORSE))
@@ -128,7 +128,7 @@ OF_THIS_GPU = (one("static", "sm_90", WORSE), one("static", "sm_90a", WORSE), on
 def test_worse_and_proven_not_slower_is_a_note(verdict: Verdict | None) -> None:
     time = [] if verdict is None else [one("time", "nvidia-h200", verdict)]
     given = (*STAYING, *OF_THIS_GPU, *time)
-    found = weighed_by_time(given, "sm_90")
+    found = overridden_by_time(given, "sm_90")
     if verdict not in (SAME, Verdict.FASTER):
         assert found == given
         return

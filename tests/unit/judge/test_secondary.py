@@ -9,14 +9,14 @@ from judge_samples import KEY
 
 from pytest_gpuperf.judge.secondary import as_on_record, incomparable, judge_exact, judge_host_time, new, not_asked_for
 from pytest_gpuperf.model.time_record import HostTime
-from pytest_gpuperf.model.verdict import BesideEvidence, Judgement, Verdict
+from pytest_gpuperf.model.verdict import Judgement, SecondaryKind, Verdict
 
 RECORD = HostTime(ratios=(0.5, 0.49, 0.51), time_ns=4000.0, cpu="a CPU", made_by="CPython 3.12")
 
 # --- exact figures -------------------------------------------------------------------------------
 
 
-def exactly(before: float, after: float, kind: BesideEvidence = "memory", tolerance: float | None = None) -> Judgement:
+def exactly(before: float, after: float, kind: SecondaryKind = "memory", tolerance: float | None = None) -> Judgement:
     return judge_exact(KEY, "nvidia-h200", kind, before, after, tolerance)
 
 
@@ -38,7 +38,7 @@ def test_within_the_tolerance_is_the_same(before: float, after: float, tolerance
     ("accuracy", 0.4, 0.123456, "BETTER", "error 0.4 -> 0.1235 (-69.1 %)"),
 ])  # fmt: skip
 def test_an_exact_figure_is_shown_with_its_change(
-    kind: BesideEvidence, before: float, after: float, verdict: str, words: str
+    kind: SecondaryKind, before: float, after: float, verdict: str, words: str
 ) -> None:
     found = exactly(before, after, kind)
     (change,) = found.changes
@@ -58,7 +58,7 @@ def test_a_figure_without_a_record_is_new() -> None:
 
 
 @pytest.mark.parametrize(("kind", "words"), [("accuracy", "error"), ("memory", "device memory")])
-def test_a_recorded_figure_that_is_not_asked_for_is_not_measured(kind: BesideEvidence, words: str) -> None:
+def test_a_recorded_figure_that_is_not_asked_for_is_not_measured(kind: SecondaryKind, words: str) -> None:
     asked = {"accuracy": "accuracy=", "memory": "measure=('memory',)"}[kind]
     assert not_asked_for(KEY, "nvidia-h200", kind) == Judgement(
         key=KEY, target="nvidia-h200", kind=kind, verdict=Verdict.NOT_MEASURED,

@@ -14,7 +14,7 @@ from pytest_gpuperf.report.diff import (
     entries_of,
     names_of,
     rows_of,
-    run_words,
+    run_text,
     summary_of,
 )  # fmt: skip
 from pytest_gpuperf.report.markdown import MOST_CHARACTERS
@@ -56,7 +56,7 @@ def test_figures_of_code_are_counted_where_there_are_many_and_missed_where_there
 def test_figures_of_a_run() -> None:
     counters = tuple(Change(what=f"c{n}", before=1, after=2, note="+100.00 %") for n in range(5))
     run = RunDiff("g", (6640.0, 9960.0), (Change(what="timer", before="cupti", after="graph"),), counters)
-    assert run_words(run) == (
+    assert run_text(run) == (
         "6.64 us -> 9.96 us (+50.0 %), timer cupti -> graph, c0 1 -> 2 (+100.00 %), c1 1 -> 2 (+100.00 %), "
         "c2 1 -> 2 (+100.00 %), and 2 more counters"
     )

@@ -18,7 +18,7 @@ from markdown_it import MarkdownIt
 from record_samples import report_of, static_of, time_of
 
 from pytest_gpuperf.cli import command_line
-from pytest_gpuperf.formatting import harmless, visible
+from pytest_gpuperf.formatting import escape_ci_commands, visible
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Advice, Change, Judgement, TimeFigures, Verdict
@@ -244,13 +244,13 @@ def is_command(line: str) -> bool:
 
 @given(STEERING)
 def test_whatever_comes_no_line_is_a_command_and_nothing_steers_the_terminal(text: str) -> None:
-    shown = harmless(text)
+    shown = escape_ci_commands(text)
     assert not any(map(is_command, shown.splitlines()))
     assert not re.search(
         "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]", shown
     )
     assert shown.count("\n") == text.count("\n")
-    assert harmless(shown) == shown
+    assert escape_ci_commands(shown) == shown
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_whatever_comes_no_line_is_a_command_and_nothing_steers_the_terminal(tex
     ],
 )
 def test_what_would_do_something_is_shown(text: str, shown: str) -> None:
-    assert harmless(text) == shown
+    assert escape_ci_commands(text) == shown
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_what_would_do_something_is_shown(text: str, shown: str) -> None:
      "::", ":: x", "👩‍💻", "%3A"],
 )  # fmt: skip
 def test_ordinary_names_stay_as_they_are(text: str) -> None:
-    assert harmless(text) == visible(text) == text
+    assert escape_ci_commands(text) == visible(text) == text
 
 
 def test_commands_print_no_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from pytest_gpuperf.model.verdict import Advice, Verdict
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.session.exit_policy import POLICY, Effect, effect, failure_message, failures, missing_fails
-from pytest_gpuperf.update import takes
+from pytest_gpuperf.update import accepts
 
 ACCEPT = "If this change is intended: pytest --update-baselines, and commit what it writes."
 RECORD = "no baseline yet: record one with pytest --update-baselines=new and commit it"
@@ -64,7 +64,7 @@ def test_update_records_by_its_mode_and_fails_nothing_that_it_records() -> None:
     changed = everything - {Verdict.UNCHANGED, Verdict.SAME, Verdict.INCONCLUSIVE}
     for mode, verdicts in ((None, set()), ("new", {Verdict.NEW}), ("changed", changed), ("all", everything)):
         options = Options(update=mode)  # type: ignore[arg-type]
-        assert {verdict for verdict in Verdict if takes(judgement(verdict), options)} == verdicts
+        assert {verdict for verdict in Verdict if accepts(judgement(verdict), options)} == verdicts
     found = [judgement(Verdict.SLOWER), judgement(Verdict.NEW, workload="other"), judgement(Verdict.SAME)]
     assert failures(found, LOCAL) == failures(found, Options(open="fail", update="new")) == found[:1]
     assert failures(found, CI) == found[:2]

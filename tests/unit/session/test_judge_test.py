@@ -130,7 +130,7 @@ class Comparison:
 def comparison(monkeypatch: pytest.MonkeyPatch) -> Comparison:
     made = Comparison()
     monkeypatch.setattr(judge_test, "WorkloadComparison", lambda *given: made)
-    monkeypatch.setattr(judge_test, "weigh", lambda before, after: made.weight)
+    monkeypatch.setattr(judge_test, "estimate_change", lambda before, after: made.weight)
     monkeypatch.setattr(judge_test, "proven_causes", made.proven)
     return made
 
@@ -158,7 +158,7 @@ def test_changed_code_is_weighed(run: Run, comparison: Comparison, case: str) ->
 def test_time_outranks_code_where_there_is_a_gpu(run: Run, without_gpu: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     code = msgspec.structs.replace(judgement(Verdict.WORSE, "static"), changes=(TURNS,))
     one = workload("copy", code, judgement(Verdict.SLOWER), judgement(Verdict.SAME))
-    monkeypatch.setattr(judge_test, "weighed_by_time", lambda judgements, arch: judgements[::-1])
+    monkeypatch.setattr(judge_test, "overridden_by_time", lambda judgements, arch: judgements[::-1])
     found = in_order(run.shared, one).judgements
     assert [each.verdict for each in found] == [Verdict.SAME, Verdict.SLOWER, Verdict.WORSE]
     assert [each.changes for each in found] == [(), (TURNS,), (TURNS,)]

@@ -61,7 +61,7 @@ class Bench:
         coin.random()
         self.placed.append(call)
 
-    def leave(self) -> None:
+    def finish(self) -> None:
         self.left = True
 
 

@@ -8,14 +8,14 @@ from bench import Bench, jitter
 
 from pytest_gpuperf.model.device_facts import DeviceState
 from pytest_gpuperf.timing import samples as stats
-from pytest_gpuperf.timing.rounds import LEAST_SAMPLES, SAMPLES, Rounds, disturbances, take_rounds, warm_up
+from pytest_gpuperf.timing.rounds import LEAST_SAMPLES, SAMPLES, Rounds, disturbances, sample_rounds, warm_up
 
 QUIET = DeviceState(sm_clock_mhz=1980)
 
 
 def taken(bench: Bench, **options: float) -> Rounds:
     given = {"duration_ns": bench.base_ns, "budget_s": 5.0, **options}
-    return take_rounds(bench, bench, bench.sides[0], 3, session="s1", clock=bench.clock, **given)  # type: ignore[arg-type]
+    return sample_rounds(bench, bench, bench.sides[0], 3, session="s1", clock=bench.clock, **given)  # type: ignore[arg-type]
 
 
 def test_rounds_have_their_samples_and_drop_the_first() -> None:

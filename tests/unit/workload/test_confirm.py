@@ -64,14 +64,14 @@ class Test:
         log.write_text(self.log)
         for one in self.left.pop(0) if self.left else ():
             with contextlib.suppress(CheckedOnly):
-                confirm.leave(task, one)
+                confirm.write_result(task, one)
         return self.status
 
-    def settled(self, verdict: Verdict = Verdict.SLOWER, settle: Settle = confirmed, **fields: Any) -> Judgement:
+    def settled(self, verdict: Verdict = Verdict.SLOWER, final_verdict: Settle = confirmed, **fields: Any) -> Judgement:
         """The verdict on a workload's time, which was this and waited."""
         waiting = judged(verdict)
         self.record.add(WorkloadEvidence(key=KEY, judgements=(judged(Verdict.SAME, "", "static"), waiting)))
-        self.run.suspects.append(Suspect(waiting, CODE, settle, budget_s=1.0, **fields))
+        self.run.suspects.append(Suspect(waiting, CODE, final_verdict, budget_s=1.0, **fields))
         confirm.confirm(self.item, self.run, self.record)
         assert not self.run.suspects
         static, time = self.record.workloads["copy"].judgements
@@ -95,7 +95,7 @@ def finding(**fields: Any) -> Confirmation:
 def test_what_a_second_process_finds_settles_it(test: Test) -> None:
     test.left = [[finding()]]
     seen: list[Confirmation] = []
-    found = test.settled(settle=lambda left: seen.extend(left) or confirmed(left))
+    found = test.settled(final_verdict=lambda left: seen.extend(left) or confirmed(left))
     assert (found.verdict, found.reason) == (Verdict.SLOWER, "in two processes")
     assert seen == [finding()]
     (task,) = test.tasks
@@ -105,7 +105,7 @@ def test_what_a_second_process_finds_settles_it(test: Test) -> None:
 
 def test_an_acquittal_is_no_confirmed_test(test: Test) -> None:
     test.left = [[finding()]]
-    assert test.settled(settle=lambda _: judged(Verdict.INCONCLUSIVE)).verdict is Verdict.INCONCLUSIVE
+    assert test.settled(final_verdict=lambda _: judged(Verdict.INCONCLUSIVE)).verdict is Verdict.INCONCLUSIVE
     assert test.run.confirmed == 0
 
 
@@ -114,7 +114,7 @@ def test_an_acquittal_is_no_confirmed_test(test: Test) -> None:
 ])  # fmt: skip
 def test_further_processes_are_asked_until_it_is_settled(test: Test, enough: int, reason: str) -> None:
     test.left = [[finding(time_ns=float(number))] for number in range(3)]
-    found = test.settled(settle=lambda left: confirmed(left) if len(left) == enough else None)
+    found = test.settled(final_verdict=lambda left: confirmed(left) if len(left) == enough else None)
     assert (found.reason, len(test.tasks)) == (reason, min(enough, 4))
 
 
@@ -165,8 +165,8 @@ def test_a_test_that_was_ended_keeps_its_loss(test: Test) -> None:
 def test_a_confirming_process_ends_with_its_last_finding(tmp_path: Any) -> None:
     host = finding(kind="host")
     task = ConfirmTask(folder=tmp_path, places=(finding().place, host.place))
-    confirm.leave(task, finding())
-    confirm.leave(task, finding(kind="memory"))  # nobody asked
+    confirm.write_result(task, finding())
+    confirm.write_result(task, finding(kind="memory"))  # nobody asked
     with pytest.raises(CheckedOnly):
-        confirm.leave(task, host)
+        confirm.write_result(task, host)
     assert [msgspec.json.decode(file.read_bytes(), type=Confirmation) for file in task.files()] == [finding(), host]

@@ -72,11 +72,11 @@ ACCESSES: list[tuple[str, str, dict[str, float | None]]] = [
     ("rows", "global_store", {"sectors": 4}),
     ("columns", "global_store", {"sectors": 32}),
     ("pitched", "global_load", {"sectors": 32}),  # by what the caller alone knows
-    ("shifted", "global_load", {"sectors": 5, "turns": None}),
+    ("shifted", "global_load", {"sectors": 5, "wavefronts": None}),
     ("wide", "global_load", {"bytes": 16, "sectors": 16, "distinct": 512}),
-    ("tile32", "shared_load", {"turns": 32}),
-    ("tile33", "shared_load", {"turns": 1}),
-    ("tile32", "shared_store", {"turns": 1}),
+    ("tile32", "shared_load", {"wavefronts": 32}),
+    ("tile33", "shared_load", {"wavefronts": 1}),
+    ("tile32", "shared_store", {"wavefronts": 1}),
     ("last_lane", "global_store", {"lanes": 1, "sectors": 1}),
     # four elements by each lane: two loads and a store of 128 bytes for each
     ("axpy_rolled", "global_load", {"times": 8, "sectors": 4, "distinct": 1024}),
@@ -84,7 +84,7 @@ ACCESSES: list[tuple[str, str, dict[str, float | None]]] = [
 ]
 
 
-def test_accesses_have_their_sectors_turns_and_bytes(runs: dict[str, WarpEstimate]) -> None:
+def test_accesses_have_their_sectors_wavefronts_and_bytes(runs: dict[str, WarpEstimate]) -> None:
     for kernel, op, figures in ACCESSES:
         found = only(runs[kernel], op)
         assert {name: getattr(found, name) for name in figures} == figures, kernel
