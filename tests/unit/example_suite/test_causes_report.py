@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import random
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -18,12 +17,10 @@ from pytest_gpuperf.advise import usage_from_counters
 from pytest_gpuperf.advise.advisor import advise, case_of
 from pytest_gpuperf.advise.comparison import Side
 from pytest_gpuperf.counters.catalogue import SETS
-from pytest_gpuperf.model.evidence import Key
 
 ROOT = Path(__file__).parents[3]
 SUITE = ROOT / "example_suite"
 COMPARISONS = 200
-KEY = Key(module="a", test="b", workload="c")
 
 
 @pytest.fixture(scope="module")
@@ -113,14 +110,6 @@ def test_what_other_gpus_counted_of_the_same_code_has_no_cause(report: ModuleTyp
     assert len(compared) >= 100
     assert sum(before.counters != after.counters for before, after in compared) == len(compared)
     assert [named for before, after in compared for named in advise(before, after)] == []
-
-
-def test_without_counters_the_page_has_none(report: ModuleType, tmp_path: Path) -> None:
-    static = tmp_path / "baselines"
-    shutil.copytree(ROOT / "baselines" / "sm_90" / "example_suite", static / "sm_90" / "example_suite")
-    rows = report.Suite(static).rows(pairs=report.PAIRS[-5:])
-    assert {row.counted for row in rows} == {None}
-    assert all(line.endswith("| - |") for line in report.page(rows, {}).splitlines()[-len(rows) :])
 
 
 def test_fewer_counters_than_needed_leave_the_machine_code_to_speak(report: ModuleType, suite: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from evidence_tree import read_evidence
 
 from pytest_gpuperf.device.discovery import nominal_facts
 from pytest_gpuperf.model.evidence import Occupancy, StaticProfile, StaticRecord
@@ -66,22 +64,6 @@ def text_of(claims: Iterable[dict[str, Any]], workloads: list[dict[str, Any]] | 
     return json.dumps({"run": RUN, "claims": list(claims), "workloads": workloads or workloads_of_all()})
 
 
-def page_of(report: ModuleType, folder: Path, claims: Iterable[dict[str, Any]]) -> str:
-    given, made = folder / "outcomes.json", folder / "claims.md"
-    given.write_text(text_of(claims), encoding="utf-8")
-    assert report.main(["--from", str(given), "--output", str(made)]) == 0
-    return made.read_text(encoding="utf-8")
-
-
-def row_of(page: str, claim_id: str) -> str:
-    (row,) = [line for line in page.splitlines() if line.startswith((f"| {claim_id} |", f"| [{claim_id}]("))]
-    return row
-
-
-def table_of(page: str, title: str) -> list[str]:
-    return page.partition(f"### {title}\n\n")[2].partition("\n\n")[0].splitlines()
-
-
 def test_committed_page_and_outcomes_are_as_they_would_be_written(report: ModuleType) -> None:
     outcomes = importlib.import_module("outcomes")
     page = SUITE.parent / "docs" / "results" / "claims.md"
@@ -89,38 +71,6 @@ def test_committed_page_and_outcomes_are_as_they_would_be_written(report: Module
     text = outcomes.COMMITTED.read_text(encoding="utf-8")
     assert outcomes.text_of(outcomes.read(outcomes.COMMITTED)) == text
     assert "GPU-" not in text
-
-
-def test_page_has_each_claim_its_figures_and_why_one_is_missing(report: ModuleType, tmp_path: Path) -> None:
-    made = outcomes_of_all(report)
-    page = page_of(report, tmp_path, made)
-    assert page == page_of(report, tmp_path, reversed(made))
-    said = report.load_claims()["TR-04"]
-    cells = row_of(page, "TR-04").split(" | ")
-    assert cells[:4] == ["| TR-04", said.text, f"[GTC23](#gtc23), {said.place} (table); Titan V", "3.87 x"]
-    assert cells[5] == "reproduced |"
-    claim = next(one for one in report.load_claims().values() if one.because and one.kind != "counter")
-    here = claim.because[0].here
-    figure = importlib.import_module("outcomes").number((here.low + here.high) / 2)
-    assert claim.because[0].text.replace("{}", figure) in row_of(page, claim.id)
-    assert row_of(page, "TR-06").endswith("| 4 sectors |  | not measured: a counter |")
-    for row in ("GPU | NVIDIA H200", "compiler | nvrtc 13.0.88", "copy bandwidth, measured | 4.2 TB/s"):
-        assert f"| {row} |" in page
-
-
-def test_predictions_are_apart_classes_are_counted_and_links_lead_somewhere(report: ModuleType, tmp_path: Path) -> None:
-    page = page_of(report, tmp_path, outcomes_of_all(report))
-    said, _, own = page.partition("## Predictions of our own")
-    ids = {claim.id: claim.origin == "prediction" for claim in report.load_claims().values()}
-    assert all((f"| {name} |" in own or f"[{name}](" in own) == is_own for name, is_own in ids.items())
-    assert f"| all | {sum(not is_own for is_own in ids.values())} |" in said
-    rows = page.partition("| verdict | claims of the documents |\n|---|---|\n")[2].partition("\n\n")[0].splitlines()
-    *counts, everything = [int(row.split(" | ")[1].rstrip(" |")) for row in rows]
-    assert sum(counts) == everything
-    links = set(re.findall(r"\]\(([^)]+)\)", page))
-    files = {link for link in links if not link.startswith("#")}
-    assert [link for link in files if not (SUITE.parent / "docs" / "results" / link).is_file()] == []
-    assert all(f"\n### {link[1:].upper()}\n" in page for link in links - files)
 
 
 @pytest.mark.parametrize(
@@ -150,34 +100,6 @@ def test_partial_and_older_outcomes_make_no_page(
     assert report.main(["--from", str(given), "--output", str(made)]) == 1
     assert not made.exists()
     assert words in capsys.readouterr().err
-
-
-def test_headline_table_has_all_variants_with_the_documents_gains(report: ModuleType, tmp_path: Path) -> None:
-    page = page_of(report, tmp_path, outcomes_of_all(report))
-    assert table_of(page, "Sample 1: redundant accesses") == [
-        "| variant | time | gain | the document's | GB/s | registers | occupancy |",
-        "|---|---|---|---|---|---|---|",
-        "| accumulate_naive | 1.000 ms | 1.00 | 1.00 | 1000 | 16 | 50% |",
-        "| accumulate_register | 1.001 ms | 1.00 | 2.81 | 999 | 16 | 50% |",
-    ]
-    baselines = SUITE.parent / "baselines" / "sm_90" / SUITE.name
-    for each in importlib.import_module("headline_tables").HEADLINES:
-        (by_test,) = read_evidence(baselines / Path(each.module).with_suffix(".jsonl"))["toolchains"].values()
-        assert {each.reference, *each.documents} <= by_test[each.test].keys(), each.title
-
-
-def test_counters_add_their_columns(report: ModuleType) -> None:
-    headlines = importlib.import_module("headline_tables")
-    moved = {"dram__bytes_read.sum": 9e8, "dram__bytes_write.sum": 1e8}
-    counters = {"smsp__sass_data_bytes_mem_global_op_ld.sum": 2e8, **moved,
-                "sm__warps_active.avg.pct_of_peak_sustained_active": 91.4}  # fmt: skip
-    assert counters.keys() == headlines.METRICS
-    workloads = [{**each, "flops": 2 * 10**10, "counters": counters} for each in workloads_of_all()]
-    title, *_, row = table_of(headlines.tables(workloads) + "\n", "Multiplying matrices")
-    assert title.endswith("| registers | occupancy | achieved | FLOP per byte loaded | FLOP per byte of DRAM |")
-    assert row == "| matmul_naive | 1.000 ms | 1.00 | 1000 | 20000 | 16 | 50% | 91% | 100 | 20 |"
-    in_caches = [{**each, "counters": dict.fromkeys(moved, 1e8)} for each in workloads]
-    assert "DRAM" not in headlines.tables(in_caches)
 
 
 def test_figures_of_a_workload_are_those_of_its_evidence(report: ModuleType) -> None:

@@ -6,7 +6,6 @@ import importlib
 import inspect
 import itertools
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -108,12 +107,6 @@ def test_every_metric_is_known_and_read(counters: ModuleType) -> None:
     assert counters.METRICS <= KNOWN, sorted(counters.METRICS - KNOWN)
 
 
-def test_tests_read_metrics_through_the_figures_only() -> None:
-    spelt = re.compile(r"\b(?:l1tex|lts|dram|smsp|sm|gpu|launch|memory)_{1,2}\w+\.(?:sum|avg|max|pct|ratio)\b")
-    assert spelt.search('run.counters["sm__cycles_elapsed.max"]')
-    assert not [module.name for module in SUITE.glob("test_*.py") if spelt.search(module.read_text(encoding="utf-8"))]
-
-
 def test_figures_are_what_they_are_called(counters: ModuleType) -> None:
     read = {
         "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": 10.0, "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": 50.0,
@@ -141,14 +134,3 @@ def test_figures_are_what_they_are_called(counters: ModuleType) -> None:
     run = Run({**waits, "smsp__average_warp_latency_per_inst_issued.ratio": 20.0})
     assert counters.longest_stall(run) == 5, "without warps that could issue"
     assert (counters.longest_stall(run, "wait"), counters.stall_share(run, "wait")) == (3, 0.25)
-
-
-def test_rules_of_thumb(counters: ModuleType) -> None:
-    rules = importlib.import_module("rules_of_thumb")
-    for good, poor, limits, margin in (
-        (95, 40, (80, 50), 10), (75, 40, (80, 50), -5), (95, 60, (80, 50), -10), (0.05, 0.5, (0.1, 0.2), 0.05),
-    ):  # fmt: skip
-        found = rules.on_the_right_sides(good, poor, good_beyond=limits[0], poor_beyond=limits[1])
-        assert found == pytest.approx(margin)
-    assert rules.gain_of_full_warps(32, busy=0.9) == 0
-    assert rules.gain_of_full_warps(21.59, busy=0.858) == pytest.approx(0.2792, abs=0.0005)
