@@ -23,7 +23,7 @@ sys.path.insert(0, {str(SAMPLES)!r})
 from types import SimpleNamespace
 
 import numpy as np
-from dsl_samples import RecordedSignature, install_recorded_cutile
+from handed_samples import RecordedSignature, install_recorded_cutile
 
 install_recorded_cutile()
 STEPS = 40

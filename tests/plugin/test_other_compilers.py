@@ -16,7 +16,7 @@ ARRIVE = f"import sys\nsys.path.insert(0, {str(HERE.parent / 'unit' / 'device')!
 
 CUPY = f"""{ARRIVE}
 import pytest
-from cupy_samples import raw
+from handed_samples import raw
 
 SLOW = '''extern "C" __global__ void scale(float* x, float by, int n)
 {{
@@ -37,7 +37,7 @@ def test_scale(cuda_kernel, gpu, gpuperf, cooperative):
 
 NUMBA = f"""{ARRIVE}
 import pytest
-from numba_samples import LATEST, CudaSupportError, NumbaCuda
+from handed_samples import LATEST, CudaSupportError, NumbaCuda
 from pytest_gpuperf.compile.adapters import handed
 
 numba = NumbaCuda(LATEST)
@@ -67,7 +67,7 @@ ptx["sm_90"] = ptx["sm_90"].replace(adding, adding + more)
 
 CUTE_INSTALLED = f"""{ARRIVE}
 import pytest
-from dsl_samples import cute_compiled
+from handed_samples import cute_compiled
 
 from pytest_gpuperf.compile.adapters import cute
 from pytest_gpuperf.device.driver_calls import CapturedKernel
@@ -107,7 +107,7 @@ def test_add(cuda_kernel):
 CUTILE = f"""{ARRIVE}
 from types import SimpleNamespace
 
-from dsl_samples import RecordedSignature, install_recorded_cutile
+from handed_samples import RecordedSignature, install_recorded_cutile
 
 install_recorded_cutile()
 STEPS = 40
@@ -122,7 +122,7 @@ def test_cutile(cuda_kernel, gpu, gpuperf):
 CUTILE_OF_ANY = f"""{ARRIVE}
 from types import SimpleNamespace
 
-from dsl_samples import RecordedSignature, install_recorded_cutile
+from handed_samples import RecordedSignature, install_recorded_cutile
 
 install_recorded_cutile()
 
@@ -226,7 +226,7 @@ REFUSED = {
 
 
 def test_what_cannot_be_taken_is_refused_with_the_remedy(gpu_suite: Suite) -> None:
-    samples = "from numba_samples import LATEST, NumbaCuda\nfrom dsl_samples import cute_compiled\n"
+    samples = "from handed_samples import LATEST, NumbaCuda, cute_compiled\n"
     assert_refused(gpu_suite, REFUSED, before=ARRIVE + samples)
 
 
@@ -296,6 +296,6 @@ def test_cubin_of_cupy_s_lies_where_cupy_was_told_and_not_beside_the_test(suite:
     cubin = cubin_of('extern "C" __global__ void scale(float* x) { x[threadIdx.x] *= 2; }', "scale")
     (suite.path / "kernels" / "scale.cubin").write_bytes(cubin)
     (suite.path / "tests").mkdir()
-    test = "from cupy_samples import module\n\ndef test_scale(cuda_kernel):\n"
+    test = "from handed_samples import module\n\ndef test_scale(cuda_kernel):\n"
     suite.write("tests/test_scale.py", f'{ARRIVE}{test}    cuda_kernel.from_cupy(module("cubin"), "scale")\n')
     suite.run("--gpuperf", "tests/test_scale.py").assert_outcomes(passed=1)

@@ -16,7 +16,7 @@ import sys
 import types
 from pathlib import Path
 sys.path.insert(0, {str(SAMPLES)!r})
-from inductor_samples import NARROW, SOFTMAX, WIDE, chosen, compiled_to, program
+from handed_samples import NARROW, SOFTMAX, WIDE, chosen, compiled_to, program
 
 WINNER, KERNELS = WIDE, [WIDE, NARROW, SOFTMAX]
 SEEN = []

@@ -19,7 +19,7 @@ WIDE, NARROW = f'"add-3.6.0", {WIDE_CONFIG!r}', f'"add-narrow-3.6.0", {NARROW_CO
 TEST = f"""
 import sys
 sys.path.insert(0, {str(SAMPLES)!r})
-from triton_samples import compiled
+from handed_samples import compiled
 
 
 def test_add(cuda_kernel, gpu, gpuperf):

@@ -47,15 +47,3 @@ def test_counters_beyond_their_band_are_named(
             "| DRAM bytes read | to 20% and 4,194,304 bytes | 1 | 1 | 5.00% above the floor | 5,000,000 bytes | 0 |"
             in page
         )
-
-
-def test_other_work_and_traffic_of_a_warm_workload_are_left_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    warm = [report(tmp_path / f"{number}.json", 500, number * 1e8, "warm") for number in (1, 9)]
-    assert SCRIPT.main(warm) == 0
-    assert "DRAM" not in capsys.readouterr().out
-    for change in ({"code": "another"}, {"launch": "another"}, {"arguments": ["int32=7"]}):
-        files = [report(tmp_path / "0.json", 500, 1e8), report(tmp_path / "1.json", 900, 9e8, **change)]
-        assert SCRIPT.main(files) == 1
-        assert "no workload is in two of the files" in capsys.readouterr().err

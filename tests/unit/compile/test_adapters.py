@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "device"))
-from dsl_samples import RecordedSignature, cubin, cute_compiled, install_recorded_cutile
+from handed_samples import RecordedSignature, cubin, cute_compiled, install_recorded_cutile
 
 from pytest_gpuperf.compile.adapters import handed, numba
 from pytest_gpuperf.compile.adapters.cute import read_cute

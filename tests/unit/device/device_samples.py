@@ -78,6 +78,10 @@ class DeviceArray:
         self.__cuda_array_interface__ = interface
 
 
+def device_array(*shape: int, dtype: str = "float32", address: int = 0x7F0000000200) -> DeviceArray:
+    return DeviceArray(np.zeros(shape, dtype), address)
+
+
 class FakeNvml(types.ModuleType):
     """``pynvml`` with one GPU; ``answers`` by function name, an exception to raise it."""
 

@@ -6,7 +6,6 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from device_samples import FakeCupy, FakeNvml
@@ -20,27 +19,14 @@ def cupy() -> FakeCupy:
     return FakeCupy()
 
 
-class Driver:
-    """``cuda.bindings.driver`` as far as it knows of persisting lines."""
-
-    CUlimit = SimpleNamespace(CU_LIMIT_PERSISTING_L2_CACHE_SIZE="set aside")
-
-    def __init__(self, log: list[Any]) -> None:
-        self._log = log
-        self.answer = (0, 0)
-
-    def cuCtxGetLimit(self, limit: str) -> tuple[int, int]:
-        assert limit == "set aside"
-        return self.answer
-
-    def cuCtxResetPersistingL2Cache(self) -> None:
-        self._log.append("reset persisting")
-
-
 @pytest.fixture
 def device(cupy: FakeCupy) -> CudaDevice:
     nvml = Nvml(FakeNvml(), "11")
-    made = CudaDevice(cupy, 0, read_facts(cupy, 0, nvml), nvml, Driver(cupy.log))
+    driver = SimpleNamespace(
+        CUlimit=SimpleNamespace(CU_LIMIT_PERSISTING_L2_CACHE_SIZE="set aside"),
+        cuCtxResetPersistingL2Cache=lambda: cupy.log.append("reset persisting"),
+    )
+    made = CudaDevice(cupy, 0, read_facts(cupy, 0, nvml), nvml, driver)
     del cupy.log[:]
     return made
 
@@ -96,7 +82,7 @@ def test_afterwards_the_stream_is_current_that_was(device: CudaDevice, cupy: Fak
 def test_lines_that_persist_are_ordinary_before_the_flush(
     device: CudaDevice, cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, answer: tuple[int, int], first: list[str]
 ) -> None:
-    device.driver.answer = answer
+    device.driver.cuCtxGetLimit = {"set aside": answer}.get
     monkeypatch.setattr(device.stream, "synchronize", lambda: cupy.log.append("waited"), raising=False)
     device.flush_l2()
     size = 2 * (60 << 20)
@@ -115,17 +101,11 @@ def test_a_fault_is_an_error_that_waiting_again_does_not_clear(
     assert not cupy.faults
 
 
-GOES_ON, ILLEGAL_ADDRESS = 600, 700
-"""``cudaErrorNotReady`` and ``cudaErrorIllegalAddress``, which CuPy's query of a stream returns as they are."""
-
-
-@pytest.mark.parametrize(
-    ("own", "default", "idle"),
-    [(0, 0, True), (GOES_ON, 0, False), (0, GOES_ON, False), (ILLEGAL_ADDRESS, ILLEGAL_ADDRESS, True)],
-)
+@pytest.mark.parametrize(("own", "default", "idle"), [(0, 0, True), (600, 0, False), (0, 600, False), (700, 700, True)])
 def test_the_gpu_is_idle_when_both_streams_are_or_a_fault_has_ended_all(
     device: CudaDevice, cupy: FakeCupy, own: int, default: int, idle: bool
 ) -> None:
+    """CuPy's query returns ``cudaErrorNotReady``, 600, or a fault, as ``cudaErrorIllegalAddress``, 700."""
     cupy.unfinished = {device.stream_pointer: own, 0: default}
     assert device.is_idle() is idle
 

@@ -8,7 +8,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from cupy_samples import module, raw
+from handed_samples import module, raw
 
 from pytest_gpuperf.compile.adapters.cupy import read_cupy
 from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
@@ -23,9 +23,9 @@ def cupy_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An installed CuPy, as far as its folder of headers goes."""
     headers = tmp_path / "_core" / "include"
     (headers / "cupy").mkdir(parents=True)
-    installed = ModuleType("cupy_samples")
+    installed = ModuleType("handed_samples")
     installed.__file__ = str(tmp_path / "__init__.py")
-    monkeypatch.setitem(sys.modules, "cupy_samples", installed)
+    monkeypatch.setitem(sys.modules, "handed_samples", installed)
     return headers
 
 

@@ -19,7 +19,6 @@ from pytest_gpuperf.device.discovery import (
     is_missing_device,
     nominal_facts,
     open_device,
-    slug,
     strangers,
     visible_devices,
 )
@@ -30,14 +29,7 @@ RAW_UUID = bytes.fromhex("8a56a4bc00112233445566778899aabb")
 UUID = "GPU-8a56a4bc-0011-2233-4455-66778899aabb"
 
 
-class FakeDriver(types.SimpleNamespace):
-    """``cuda.bindings.driver``."""
-
-    def __init__(self, failure: int = 0) -> None:
-        super().__init__(failure=failure)
-
-    def cuDeviceGetUuid_v2(self, device: int) -> tuple[int, Any]:
-        return self.failure, types.SimpleNamespace(bytes=RAW_UUID)
+DRIVER = types.SimpleNamespace(cuDeviceGetUuid_v2=lambda device: (0, types.SimpleNamespace(bytes=RAW_UUID)))
 
 
 class Machine:
@@ -47,7 +39,7 @@ class Machine:
         self, cupy: Any = None, nvml: Any = None, driver: Any = None, environ: Any = None, library: Any = None
     ) -> None:
         self.modules = {"cupy": cupy or FakeCupy(), "pynvml": nvml or FakeNvml(UUID),
-                        "cuda.bindings.driver": driver or FakeDriver()}  # fmt: skip
+                        "cuda.bindings.driver": driver or DRIVER}  # fmt: skip
         self.environ = {} if environ is None else environ
         self.library = library
         self.visible_at_start: list[str | None] = []
@@ -115,26 +107,20 @@ def test_why_there_is_no_gpu_and_what_to_do(case: str) -> None:
 
 def test_a_worker_is_bound_before_cuda_is_asked() -> None:
     cupy = FakeCupy()
-    machine = Machine(cupy=cupy, environ={VARIABLE: "GPU-a,GPU-b"})
-    machine.open(worker=3)
+    machine = Machine(cupy=cupy, environ={VARIABLE: "GPU-a,GPU-b"}, nvml=FakeNvml(UUID.replace("GPU-", "MIG-")))
+    facts = machine.open(worker=3).facts
     assert machine.visible_at_start == ["GPU-b"], "the driver reads it when it starts"
     assert ("device", 0) in cupy.log
-
-
-def test_a_slice_of_a_gpu_is_known_as_such() -> None:
-    facts = Machine(nvml=FakeNvml(UUID.replace("GPU-", "MIG-"))).open().facts
-    assert facts.uuid.startswith("MIG-8a56a4bc")
+    assert facts.uuid.startswith("MIG-8a56a4bc"), "a slice is known as such"
 
 
 @pytest.mark.parametrize(
     ("problem", "missing"),
     [
         (RuntimeError("cudaErrorInsufficientDriver: CUDA driver version is insufficient for CUDA runtime"), True),
-        (RuntimeError("Found no NVIDIA driver on your system."), True),
         (AssertionError("Torch not compiled with CUDA enabled"), True),
         (RuntimeError("0 active drivers ([]). There should only be one."), True),
         (ImportError("libcuda.so.1: cannot open shared object file"), True),
-        (ModuleNotFoundError("No module named 'cupy.cuda'", name="cupy.cuda"), True),
         (ModuleNotFoundError("No module named 'cupyx'", name="cupyx"), True),
         (AssertionError("1 of 4 elements differ"), False),
         (ModuleNotFoundError("No module named 'cupy_helpers'", name="cupyx_own"), False),
@@ -208,7 +194,3 @@ def test_processes_of_this_run_are_no_strangers(own: int, proc: Path) -> None:
 def test_nominal_facts_are_of_their_architecture(arch: str) -> None:
     facts, limits = nominal_facts(arch), ARCHITECTURES[arch]
     assert (facts.arch, facts.max_threads_per_sm) == (arch, limits.threads_per_sm)
-
-
-def test_a_slug_is_a_file_name() -> None:
-    assert slug("NVIDIA H100 80GB HBM3 MIG 1g.10gb") == "nvidia-h100-80gb-hbm3-mig-1g-10gb"

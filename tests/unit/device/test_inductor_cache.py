@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from inductor_samples import NARROW, SOFTMAX, WIDE, chosen, compiled_to, program
+from handed_samples import NARROW, SOFTMAX, WIDE, chosen, compiled_to, program
 
 from pytest_gpuperf.compile.adapters.torch import read_inductor
 from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
