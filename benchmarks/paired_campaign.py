@@ -155,8 +155,8 @@ def verdicts_of(document: dict[str, Any], percent: int) -> Iterator[dict[str, An
         for one in (one for one in work.get("judgements", ()) if one["kind"] == "time"):
             figures = one.get("time") or {}
             yield {"workload": work["key"]["workload"], "percent": percent, "verdict": one["verdict"],
-                   "seconds": work.get("seconds", 0.0), "duration_ns": figures.get("after_ns"),
-                   "ratio": figures.get("ratio"), "blocks": figures.get("blocks")}  # fmt: skip
+                   "duration_ns": figures.get("after_ns"), "ratio": figures.get("ratio"),
+                   "blocks": figures.get("blocks")}  # fmt: skip
 
 
 def report(file: Path, verdicts: Verdicts, wanted: dict[int, float]) -> int:
@@ -172,7 +172,7 @@ def report(file: Path, verdicts: Verdicts, wanted: dict[int, float]) -> int:
             for key in ("duration_ns", "ratio", "blocks", "seconds")
         )
         rows.append((workload, f"{us / 1000:.4g}", f"{percent} %", len(found), *counts, len(found) - sum(counts),
-                     f"{ratio:.4f}", f"{blocks:g}", f"{seconds:.2f}"))  # fmt: skip
+                     f"{ratio:.4f}", f"{blocks:g}", f"{seconds:.2f}" if seconds else ""))  # fmt: skip
     lines = [f"# Verdicts of known truth: {file.stem}", "", *(f"| {' | '.join(map(str, one))} |" for one in rows), ""]
     broken = not verdicts
     for percent in sorted({percent for _, percent in cells}):
