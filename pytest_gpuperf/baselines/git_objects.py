@@ -35,8 +35,8 @@ class GitFolder:
         top = run_git(self._start, "rev-parse", "--show-toplevel")
         if top.returncode:
             raise RevisionError(
-                f"{folder} is in no git repository that git reads, so there is nothing to compare with (git says: "
-                f"{git_message(top)}). Start gpuperf in one, or name the folder of the baselines with --baselines DIR"
+                f"git reads no repository at {folder} ({git_message(top)}): there is nothing to compare with. To do: "
+                "start gpuperf in a repository, or name the folder of the baselines with --baselines DIR"
             )
         self._top = Path(os.fsdecode(top.stdout).rstrip("\n")).resolve()
         self.inside = PurePosixPath(resolved.relative_to(self._top).as_posix())

@@ -75,7 +75,7 @@ def test_a_place_that_git_does_not_read_is_told_what_to_do(
     git(tmp_path, "clone", "-q", "--depth=1", f"file://{root.parent}", "shallow")
     with pytest.raises(RevisionError, match="git fetch --unshallow"):
         content(tmp_path / "shallow" / "baselines", "HEAD~1")
-    with pytest.raises(RevisionError, match="is in git reads no repositorytory"):
+    with pytest.raises(RevisionError, match="git reads no repository at"):
         GitFolder(tmp_path.parent)
     monkeypatch.setattr(git_objects, "MAX_FILE_BYTES", 1 << 20)
     (root / "large.json").write_bytes(bytes(1 << 20))

@@ -122,7 +122,7 @@ def test_another_folder_and_another_place(
         (["no-such"], "git knows no revision 'no-such'"), (["HEAD~9", "HEAD"], "git knows no revision 'HEAD~9'"),
         (["--baselines", "none"], "there are no baselines in none, neither at HEAD nor in the working tree: name"),
         (["HEAD~1"], "{}/manifest.json: this baseline cannot be read: "),
-        (["--baselines", "/"], "/ is in no git repository that git reads"),
+        (["--baselines", "/"], "git reads no repository at /"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_answered_is_said_with_a_remedy(
@@ -144,5 +144,5 @@ def test_a_repository_of_another_user_is_told_with_gits_own_remedy(
     as_another_user(monkeypatch)
     assert main([command, "--baselines", str(root)]) == 1
     said = capsys.readouterr().err
-    assert said.startswith(f"gpuperf {command}: {root} is in no git repository that git reads")
+    assert said.startswith(f"gpuperf {command}: git reads no repository at {root}")
     assert f"git config --global --add safe.directory {root.parent})" in said
