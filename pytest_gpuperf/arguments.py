@@ -10,7 +10,7 @@ from typing import Any
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.model.limits import MOST_BUDGET_S, is_metric
 
-_WORDS: dict[type, str] = {str: "a string", os.PathLike: "a path"}
+_TYPE_NAMES: dict[type, str] = {str: "a string", os.PathLike: "a path"}
 
 
 class BadArgument(GpuperfError, TypeError):
@@ -25,7 +25,7 @@ def refused(call: str, name: str, given: object, takes: str) -> BadArgument:
 def require(call: str, name: str, value: object, *kinds: type) -> None:
     """Raise ``BadArgument`` unless the argument ``name`` of ``call`` is of one of the ``kinds``: ``str``, a path."""
     if not isinstance(value, kinds):
-        raise refused(call, name, value, " or ".join(_WORDS[kind] for kind in kinds))
+        raise refused(call, name, value, " or ".join(_TYPE_NAMES[kind] for kind in kinds))
 
 
 def one_line(call: str, name: str, given: object) -> str:
@@ -97,8 +97,8 @@ SETTINGS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 
 def setting_problem(name: str, given: object) -> str | None:
     """What is wrong with one of ``SETTINGS``; None if nothing is."""
-    accepts, words = SETTINGS[name]
-    return None if accepts(given) else f"{name}={given!r} is not valid: it takes {words}"
+    accepts, expected = SETTINGS[name]
+    return None if accepts(given) else f"{name}={given!r} is not valid: it takes {expected}"
 
 
 def require_setting(name: str, given: object) -> None:

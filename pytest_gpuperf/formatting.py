@@ -47,10 +47,10 @@ def numbered(number: int, noun: str, one: str = "", several: str = "") -> str:
     return f"{number} {noun} {one}".rstrip() if number == 1 else f"{number} {noun}s {several}".rstrip()
 
 
-def first_of(words: Sequence[object], most: int, comma: str = "") -> str:
+def first_of(items: Sequence[object], most: int, comma: str = "") -> str:
     """``a, b and 3 more``: the first few, and how many more; a ``comma`` stands before the last words."""
-    shown = ", ".join(map(str, words[:most]))
-    return f"{shown}{comma} and {len(words) - most} more" if len(words) > most else shown
+    shown = ", ".join(map(str, items[:most]))
+    return f"{shown}{comma} and {len(items) - most} more" if len(items) > most else shown
 
 
 def indented_json(document: object) -> bytes:

@@ -55,20 +55,20 @@ def _number(low: float, high: float, unit: str = "") -> Kind:
     return Kind(f"a number from {low:g} to {high:g}{unit}", read)
 
 
-def _list_of(is_word: Callable[[str], bool], accepts: str) -> Kind:
+def _list_of(is_item: Callable[[str], bool], accepts: str) -> Kind:
     def read(text: str) -> tuple[str, ...]:
-        words = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
-        if not words or not all(map(is_word, words)):
+        items = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+        if not items or not all(map(is_item, items)):
             raise ValueError(text)
-        return words
+        return items
 
     return Kind(accepts, read)
 
 
 SWITCH = Kind("true or false", bool)
-FOLDER, PROGRAM, REVISION = (Kind(words, str) for words in ("a folder", "a program", "a git revision"))
+FOLDER, PROGRAM, REVISION = (Kind(name, str) for name in ("a folder", "a program", "a git revision"))
 ARCHITECTURES = _list_of(SPELLINGS.__contains__, f"architectures separated by commas, of {', '.join(SPELLINGS)}")
-METRIC_WORDS = _list_of(
+METRIC_NAMES = _list_of(
     lambda word: word in METRIC_SETS or is_metric(word),
     f"{', '.join(METRIC_SETS)}, and names of metrics, separated by commas",
 )
@@ -159,7 +159,7 @@ class Options:
         _one_of("changed", "all", "auto"), metavar="WHICH", ini="string")
     ncu: tuple[str, ...] = _flag(
         (), "--gpuperf-ncu", "collect and gate hardware counters with Nsight Compute: default, memory, compute, "
-        "latency, full, or names of metrics", METRIC_WORDS, metavar="SET", bare="default", ini="string")
+        "latency, full, or names of metrics", METRIC_NAMES, metavar="SET", bare="default", ini="string")
     reports: tuple[str, ...] = _flag(
         (), "--gpuperf-report",
         "write a report to files that end in .json, .md or .html; github: the summary of the GitHub job", REPORTS,

@@ -68,7 +68,7 @@ def begin(item: pytest.Item) -> None:
 # --- kernels of fixtures that several tests share -------------------------------------------------------
 
 
-class Site(NamedTuple):
+class CompileLocation(NamedTuple):
     """Where a kernel is compiled."""
 
     record: TestRecord
@@ -122,16 +122,16 @@ class SharedFixtures:
         finally:
             self._running.pop()
 
-    def site(self) -> Site:
+    def location(self) -> CompileLocation:
         """Where a kernel is compiled that is asked for now.  Raises ``BadArgument`` before the first test."""
         if self.item is None:
             raise BadArgument("cuda_kernel is called before the first test: call it in a test or in a fixture's setup")
         if not self._running:
-            return Site(record_of(self.item), self.item.path.parent, "the test file")
+            return CompileLocation(record_of(self.item), self.item.path.parent, "the test file")
         running = self._running[-1]
         if running.record is None:
             running.record = new_record(f"{self.item.nodeid.partition('::')[0]}::{running.name}")
-        return Site(running.record, running.file.parent, f"the file that defines the fixture {running.name}")
+        return CompileLocation(running.record, running.file.parent, f"the file that defines the fixture {running.name}")
 
     def used_by(self, item: pytest.Item) -> list[SharedFixture]:
         """Those with kernels that a test uses, as far as they are set up."""

@@ -47,22 +47,21 @@ class Usage:
     shared_requests: float = 0
     shared_width: float | None = None
     shared_wavefronts: float | None = None
-    """Passes through the banks (wavefronts)."""
+    """Wavefronts: passes through the banks."""
     shared_ideal: float | None = None
-    """Passes that it would take without conflicts."""
+    """Wavefronts without conflicts."""
     local_requests: float = 0
     """Loads and stores of local memory."""
     split_branches: float | None = None
     """Branches that split a warp; counted only."""
     divisions: float = 0
     """Divisions, roots and remainders with a slow path; only the machine code tells."""
-    alone: float | None = None
-    """Cycles that a warp takes that has an SM to itself; counted, those of a scheduler that no part was busy in,
-    times the warps that shared them."""
-    alone_issues: bool = True
-    """Whether ``alone`` holds the cycles of issuing, too, one for each instruction."""
+    single_warp_cycles: float | None = None
+    """Cycles of one warp that has an SM to itself.  From counters: the scheduler's idle cycles, times its warps."""
+    issue_included: bool = True
+    """Whether ``single_warp_cycles`` includes one issue cycle for each instruction."""
     waits: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    """Of ``alone``, the cycles that it waits, by the class of the instruction that it waits for."""
+    """Waiting cycles among ``single_warp_cycles``, by the class of the instruction that is waited for."""
     warps: float | None = None
     """Resident warps per scheduler: counted, or as many as the launch can hold."""
     limit: float | None = None
@@ -74,10 +73,10 @@ class Usage:
     def quicker(self, *, instructions: float = 0.0, waited: float = 0.0) -> Usage:
         """A copy with so many instructions less, and so many cycles of waiting; ``classes`` stay as they are."""
         issued = max(self.issued - instructions, 1.0)
-        if self.alone is None:
+        if self.single_warp_cycles is None:
             return self.replace(issued=issued)
-        cycles = waited + (instructions if self.alone_issues else 0.0)
-        return self.replace(issued=issued, alone=max(self.alone - cycles, 0.0))
+        cycles = waited + (instructions if self.issue_included else 0.0)
+        return self.replace(issued=issued, single_warp_cycles=max(self.single_warp_cycles - cycles, 0.0))
 
     def replace(self, **changes: object) -> Usage:
         """A copy with other quantities."""

@@ -34,8 +34,8 @@ def costs(usage: Usage, arch: str) -> dict[str, float]:
     found["l1"] = SCHEDULERS * ((usage.shared_wavefronts or 0) + (sectors + local) / LINE_SECTORS)
     found["l2"] = (sectors + local / 2) * SECTOR_BYTES / L2_BYTES
     found["dram"] = sectors * SECTOR_BYTES / DRAM_BYTES
-    if usage.alone is not None:
-        found["latency"] = usage.alone / (usage.warps or TYPICAL_WARPS)
+    if usage.single_warp_cycles is not None:
+        found["latency"] = usage.single_warp_cycles / (usage.warps or TYPICAL_WARPS)
     return found
 
 
@@ -44,8 +44,8 @@ def measured(usage: Usage, busy: Mapping[str, float], arch: str, sm_count: int) 
     cycles = usage.cycles or 0.0
     found = {part: cost / (SCHEDULERS * sm_count) for part, cost in costs(usage, arch).items() if part != "latency"}
     found.update({part: fraction * cycles for part, fraction in busy.items()})
-    if usage.alone is not None:
-        found["latency"] = usage.alone / (usage.warps or 1.0)
+    if usage.single_warp_cycles is not None:
+        found["latency"] = usage.single_warp_cycles / (usage.warps or 1.0)
     return found
 
 

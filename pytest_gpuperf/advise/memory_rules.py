@@ -191,7 +191,7 @@ def _without_local(case: Case) -> Usage:
     extra = max(now.local_requests - case.was.local_requests, 0)
     waited = now.waits.get("local_load", 0) * (extra / now.local_requests if now.local_requests else 0)
     less = now.replace(local_requests=now.local_requests - extra).quicker(instructions=extra, waited=waited)
-    if less.alone is None or case.was.alone is None:
+    if less.single_warp_cycles is None or case.was.single_warp_cycles is None:
         return less
     # where values live in local memory, loads are not issued ahead any more either: those waits go with it
-    return less.replace(alone=min(less.alone, case.was.alone))
+    return less.replace(single_warp_cycles=min(less.single_warp_cycles, case.was.single_warp_cycles))

@@ -131,7 +131,7 @@ def _with_waits(usage: Usage, counters: Counters) -> Usage:
     stalls = {name: sum(counters.get(STALL.format(one), 0.0) for one in reasons) for name, reasons in STALLS.items()}
     total = sum(stalls.values())
     waits = {name: alone * stall / total for name, stall in stalls.items() if stall} if total else {}
-    return usage.replace(alone=alone, alone_issues=False, waits=waits, warps=held)
+    return usage.replace(single_warp_cycles=alone, issue_included=False, waits=waits, warps=held)
 
 
 def _sum(counters: Counters, template: str, kinds: tuple[str, ...] = WAYS) -> float | None:

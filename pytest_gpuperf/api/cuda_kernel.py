@@ -28,7 +28,7 @@ from pytest_gpuperf.device.other_compilers import CuteKernel, CutileKernel, Numb
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.evidence import KernelBinary, StaticProfile, StaticRecord
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.stash import Site
+from pytest_gpuperf.stash import CompileLocation
 from pytest_gpuperf.test_record import TestRecord
 
 _COMPILERS = (NVRTC, NVCC)
@@ -52,14 +52,14 @@ class KernelCompiler:
     and ``UnknownArchitecture``.
     """
 
-    def __init__(self, run: Run, site: Callable[[], Site]) -> None:
-        """``site`` tells which test or fixture compiles now."""
+    def __init__(self, run: Run, location: Callable[[], CompileLocation]) -> None:
+        """``location`` tells which test or fixture compiles now."""
         self._run = run
-        self._site = site
+        self._location = location
 
     @property
     def _test(self) -> TestRecord:
-        return self._site().record
+        return self._location().record
 
     def __call__(
         self,
@@ -80,12 +80,12 @@ class KernelCompiler:
             require("cuda_kernel", "name_expression", name_expression, str)
         if compiler not in _COMPILERS:
             raise BadArgument(f"cuda_kernel: compiler={compiler!r} is none of {', '.join(_COMPILERS)}")
-        site = self._site()
-        path, text = source_text(site, path_or_source)
+        location = self._location()
+        path, text = source_text(location, path_or_source)
         source = KernelSource(
             text=text, name=str(name), path=path, options=tuple(options),
             name_expression=None if name_expression is None else str(name_expression),
-            headers=header_places(site, headers), compiler=compiler,
+            headers=header_places(location, headers), compiler=compiler,
         )  # fmt: skip
         by_nvcc = [f"compiler={NVCC}"] if compiler == NVCC else []
         return self._compiled(source, arch, [*options, *(f"headers={header}" for header in headers), *by_nvcc])
@@ -110,9 +110,9 @@ class KernelCompiler:
         ``UnknownArchitecture``, ``ToolchainMissing``, and ``LoadError`` if there is no code for this GPU.
         """
         symbol, called = one_line("from_cubin", "symbol", symbol), one_line("from_cubin", "name", name) if name else ""
-        site = self._site()
+        location = self._location()
         require("from_cubin", "source", source, str)
-        handed = handed_cubins(site, cubin, symbol, called, source)
+        handed = handed_cubins(location, cubin, symbol, called, source)
         by_run = bool(self._run.options.archs) and OWN_ARCH not in handed.cubins  # of one alone a run asks for many
         binaries, targets, native = self._chosen(handed, self._targets(arch), all_of_them=arch is not None or by_run)
         return Kernel(binaries, device=self._run.device, native=native, targets=targets)
@@ -188,11 +188,11 @@ class KernelCompiler:
 
     def _compiled(self, source: KernelSource, arch: str | Sequence[str] | None, options: Sequence[str] = ()) -> Kernel:
         """The kernel of a source for all targets and this GPU, noted with ``options`` as its label."""
-        site = self._site()
+        location = self._location()
         targets = self._targets(arch)
         native, wanted = self._wanted(targets)
         cache = self._run.compile_cache
-        binaries = compiling.compile_for(source, wanted, cache, self._recorded(site.record.module, wanted))
+        binaries = compiling.compile_for(source, wanted, cache, self._recorded(location.record.module, wanted))
         file = source.path.name if source.path is not None else ""
         self._note({target: binaries[target] for target in targets}, options, file)
         kernel = Kernel(binaries, device=self._run.device, native=native, targets=targets)

@@ -26,7 +26,7 @@ def cuda_kernel(request: pytest.FixtureRequest) -> KernelCompiler:
     """
     from pytest_gpuperf.api.cuda_kernel import KernelCompiler  # noqa: PLC0415 NumPy comes with it
 
-    return KernelCompiler(run_of(request.config), request.config.stash[SHARED].site)
+    return KernelCompiler(run_of(request.config), request.config.stash[SHARED].location)
 
 
 @pytest.fixture

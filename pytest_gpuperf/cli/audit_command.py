@@ -62,8 +62,8 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
         found = compared(*sides)
     write(_as_text(found, markdown=parsed.markdown))
     if unread:
-        words = f"{numbered(len(unread), 'file')} not read, of which nothing is known: --skip PATTERN leaves files out"
-        write("".join(f"{line}\n" for line in (*unread, words)))
+        summary = f"{numbered(len(unread), 'file')} cannot be read and judged: --skip PATTERN leaves files out"
+        write("".join(f"{line}\n" for line in (*unread, summary)))
         return EXIT_UNKNOWN
     if not found.pairs:
         write(NOTHING_COMPARED)

@@ -11,8 +11,8 @@ from pytest_gpuperf.options import USUAL_FOLDER
 
 def add_folder(parser: argparse.ArgumentParser) -> None:
     """Declare ``--baselines``."""
-    words = f"baselines folder (default: the nearest one called {USUAL_FOLDER}, here or above)"
-    parser.add_argument("--baselines", metavar="DIR", type=Path, help=words)
+    description = f"baselines folder (default: the nearest one called {USUAL_FOLDER}, here or above)"
+    parser.add_argument("--baselines", metavar="DIR", type=Path, help=description)
 
 
 def folder_of(given: Path | None, start: Path) -> Path:

@@ -51,10 +51,10 @@ def _list_records(store: BaselineStore, name: str = "", *, write: Callable[[str]
     counts = Counter[str]()
     for key, records in sorted(store.workloads().items()):
         places = [*records.static, *((target, "") for target in records.times)]
-        words = [" ".join(place).rstrip() for place in places]
-        counts.update(words)
+        labels = [" ".join(place).rstrip() for place in places]
+        counts.update(labels)
         if name and (key.is_of(name) or any(name in place for place in places)):
-            write(f"{key}: {', '.join(words)}\n")
+            write(f"{key}: {', '.join(labels)}\n")
     lines = [f"{word}: {numbered(count, 'workload')}" for word, count in sorted(counts.items())]
     none = f"{store.root} has no records yet: pytest --update-baselines writes them"
     if not name:

@@ -84,8 +84,8 @@ def _search(node_id: str, good: str, bad: str, start: Path, write: Write) -> int
     if ask(first) != "good":
         raise GpuperfError(f"the good end {first} is not good: {trials[first].why}")
     if (end := ask(last)) != "bad":
-        words = "is not slower than the good one" if end == "good" else "cannot be judged against the good one"
-        raise GpuperfError(f"the bad end {last} {words}: {trials[last].why}")
+        problem = "is not slower than the good one" if end == "good" else "cannot be judged against the good one"
+        raise GpuperfError(f"the bad end {last} {problem}: {trials[last].why}")
     found = search(commits, ask)
     if found.between:
         suspects = [*found.between, found.bad]
@@ -93,7 +93,7 @@ def _search(node_id: str, good: str, bad: str, start: Path, write: Write) -> int
         write("".join(f"  {described(start, one)}: {trials[one].why}\n" for one in suspects))
     else:
         write(f"\n{described(start, found.bad)} made it slower\n")
-    write("".join(f"{line}\n" for line in (*trials[found.bad].words, f"against {described(start, first)}")))
+    write("".join(f"{line}\n" for line in (*trials[found.bad].lines, f"against {described(start, first)}")))
     return 1 if found.between else 0
 
 
@@ -167,7 +167,7 @@ class Trial(NamedTuple):
     answer: Answer
     why: str
     """In a few words: a verdict, a ratio, an error."""
-    words: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
     """The verdicts that are red, in the words of a failing test."""
     red: frozenset[Key] = frozenset()
     """The workloads that are slower."""

@@ -41,8 +41,8 @@ COMMANDS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of the console script; returns the exit status."""
-    words = sys.argv[1:] if arguments is None else list(arguments)
-    parsed = build_parser(words[0] if words else "-").parse_args(words)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    parsed = build_parser(given[0] if given else "-").parse_args(given)
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in ("strict", "surrogateescape"):
         sys.stdout.reconfigure(errors="backslashreplace")  # in the place of a character that the encoding lacks
     command = _module_of(parsed.command)

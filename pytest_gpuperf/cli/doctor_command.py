@@ -137,8 +137,8 @@ def _asked(name: str, describe: Callable[[], str], *, required: bool = True) -> 
     try:
         return ProbeResult("static", name, "ok", describe())
     except GpuperfError as problem:  # whose message may name its remedy; the extra is one that always works
-        words = str(problem).strip().splitlines()[0]
-        detail, _, remedy = REMEDY.sub("\0", words, count=1).partition("\0")
+        message = str(problem).strip().splitlines()[0]
+        detail, _, remedy = REMEDY.sub("\0", message, count=1).partition("\0")
         advice = remedy or "pip install 'pytest-gpuperf[static]'"
         return ProbeResult("static", name, "missing", detail, advice, required=required)
 

@@ -27,8 +27,8 @@ MOST_CAUSES = 4
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    words = "a file, class or test, as pytest names it or by its path; or 'NODEID [workload]'"
-    parser.add_argument("node_id", metavar="NODEID", nargs="?", default="", help=f"{words} (default: all)")
+    description = "a file, class or test, as pytest names it or by its path; or 'NODEID [workload]'"
+    parser.add_argument("node_id", metavar="NODEID", nargs="?", default="", help=f"{description} (default: all)")
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:

@@ -105,10 +105,10 @@ def _compiled(source: KernelSource, arch: str) -> Compiled:
 
 def _problem(log: str, source: KernelSource) -> CompileProblem:
     lines = ERROR_LINE.findall(log) or ["nvcc failed without a message"]
-    words = _PREFIX.sub("", next(filter(_PREFIX.match, lines), lines[0])).strip()
+    message = _PREFIX.sub("", next(filter(_PREFIX.match, lines), lines[0])).strip()
     if MISTAKE.search(log) is None:
-        if "option" in words.lower():
-            return BadOption(f"{source.place}: nvcc does not take one of its options: {words}")
-        if "host compiler" in words.lower() or "cc1plus" in log or "PATH" in words:
-            return ToolchainMissing(f"{source.place}: nvcc does not work here ({words}): {_REMEDY}")
-    return refusal(source, log, words)
+        if "option" in message.lower():
+            return BadOption(f"{source.place}: nvcc does not take one of its options: {message}")
+        if "host compiler" in message.lower() or "cc1plus" in log or "PATH" in message:
+            return ToolchainMissing(f"{source.place}: nvcc does not work here ({message}): {_REMEDY}")
+    return refusal(source, log, message)

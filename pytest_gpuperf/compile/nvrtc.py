@@ -108,19 +108,19 @@ def _compile(nvrtc: ModuleType, handle: Any, source: KernelSource, arch: str, st
 
 
 def _option_problem(nvrtc: ModuleType, log: str, arch: str, source: KernelSource) -> CompileProblem:
-    words = (log.strip() or "invalid option").splitlines()[0]
-    if "gpu-architecture" in words:
+    message = (log.strip() or "invalid option").splitlines()[0]
+    if "gpu-architecture" in message:
         known = _checked(nvrtc, nvrtc.nvrtcGetSupportedArchs())
         return UnknownArchitecture(arch, [f"sm_{number}" for number in known], " to this NVRTC")
-    advice = remedy(words, NVRTC)
-    return BadOption(f"{source.place}: the compiler does not take one of its options: {words}\n{advice}".rstrip())
+    advice = remedy(message, NVRTC)
+    return BadOption(f"{source.place}: the compiler does not take one of its options: {message}\n{advice}".rstrip())
 
 
-def refusal(source: KernelSource, log: str, words: str) -> CompileProblem:
-    """What a compiler's ``log`` says first of a file and a line, with its remedy; ``words`` where it names none."""
+def refusal(source: KernelSource, log: str, message: str) -> CompileProblem:
+    """What a compiler's ``log`` says first of a file and a line, with its remedy; ``message`` where it names none."""
     mistake, advice = MISTAKE.search(log), remedy(log, source.compiler)
     if mistake is None:
-        return CompileError(source.place, None, words, log, advice)
+        return CompileError(source.place, None, message, log, advice)
     file, line, what = mistake["file"], int(mistake["line"] or mistake["other"]), mistake["what"]
     if file == _EXPRESSIONS:
         hint = (

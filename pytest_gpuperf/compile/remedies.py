@@ -17,7 +17,7 @@ NO_DEVICE_RUNTIME = (
 )
 _DEVICE_RUNTIME = r"cuda(?:LaunchDevice|GetParameterBuffer|DeviceSynchronize|StreamCreate)\w*|__cudaCDP2\w+"
 _BY_NVCC = 'cuda_kernel(..., compiler="nvcc")'
-_HOST_WORDS = (
+_HOST_CODE = (
     r'identifier "(?:cu(?:da|blas|rand|fft|sparse|dnn|solver|ptxGet)?[A-Z]\w*|exit|abort|atexit|getenv|system|usleep|'
     r"sleep|gettimeofday|rand|srand|time|str(?:len|chr|str|tok|dup|n?cmp|n?cpy|n?cat|n?casecmp)|pthread_\w+|"
     r"stdin|stdout|stderr|[fs]printf|snprintf|puts|putchar|fopen|fclose|fread|fwrite|"
@@ -66,7 +66,7 @@ _TABLE = (
     _Remedy(r"unrecognized option", f"If it is one of nvcc: leave it out, or compile by that: {_BY_NVCC}.", "nvrtc"),
     _Remedy(r"device-side kernel launch could not be processed",
             f"{_GUARD}\nIf it is device code: {NO_DEVICE_RUNTIME}.", "nvrtc"),
-    _Remedy(_HOST_WORDS, _GUARD, "nvrtc"),
+    _Remedy(_HOST_CODE, _GUARD, "nvrtc"),
     *(_Remedy(rf"'({word})[\w.]*' not supported on \.target '(sm_\d+)'",
               f'It is of an architecture with all its features alone: arch="{arch}".')
       for word, arch in (("wgmma", "sm_90a"), ("tcgen05", "sm_100a"), (r"\.kind::f8f6f4", "sm_120a"),

@@ -160,8 +160,8 @@ TRAFFIC = ("dram__", "lts__")
 
 def names_of(asked: Iterable[str]) -> tuple[str, ...]:
     """The metrics behind names of sets and of metrics, each once, in order."""
-    words = ([metric.name for metric in SETS[word]] if word in SETS else [word] for word in asked)
-    return tuple(dict.fromkeys(itertools.chain.from_iterable(words)))
+    names = ([metric.name for metric in SETS[word]] if word in SETS else [word] for word in asked)
+    return tuple(dict.fromkeys(itertools.chain.from_iterable(names)))
 
 
 def rules_for(names: Iterable[str], own: Mapping[str, float | None], cache: CacheMode) -> list[Metric]:

@@ -78,7 +78,7 @@ class Opaque(NamedTuple):
     """What its content points to, kept alive."""
 
 
-class _Site(NamedTuple):
+class _Spec(NamedTuple):
     """A parameter, as far as it matters for its argument."""
 
     where: str
@@ -115,8 +115,8 @@ def prepare(binary: KernelBinary, args: Sequence[Any], on_host: Callable[[Any], 
     fitted = []
     for number, (value, parameter) in enumerate(zip(args, binary.parameters, strict=True), start=1):
         where = f"{binary.name}: argument {parameter.name or number}"
-        site, given = _Site(where, parameter, *_declared(parameter.type)), _opaque(value, parameter.size)
-        fitted.append(Argument(given, *_fit(site, given, on_host)))
+        spec, given = _Spec(where, parameter, *_declared(parameter.type)), _opaque(value, parameter.size)
+        fitted.append(Argument(given, *_fit(spec, given, on_host)))
     return tuple(fitted)
 
 
@@ -179,12 +179,12 @@ def _declared(name: str | None) -> tuple[bool | None, tuple[np.dtype[Any], ...]]
         return None, ()
     if found := _IN_PTX.fullmatch(name):
         return None if found[2] else False, _types(_INTEGERS[int(found[1]) // 8])
-    words, stars = " ".join(_QUALIFIER.sub(" ", name).split()), name.count("*")
+    plain, stars = " ".join(_QUALIFIER.sub(" ", name).split()), name.count("*")
     if name == "pointer" or "(" in name or "[" in name or stars > 1:  # of PTX; to an array; to pointers
         return True, ()
-    if words == "bool":
+    if plain == "bool":
         return stars == 1, _types("bool uint8")
-    found = _ELEMENT.fullmatch(words)
+    found = _ELEMENT.fullmatch(plain)
     if found is None or (found[4] and not stars):
         return stars == 1, ()
     base = (found[2] or found[3]).replace(" ", "")
@@ -205,37 +205,37 @@ def _opaque(value: Any, size: int) -> Any:
     return Opaque(value, f"opaque[{len(value)}]") if isinstance(value, bytes) else value
 
 
-def _fit(site: _Site, value: Any, on_host: Callable[[Any], bool]) -> tuple[Any, str]:
+def _fit(spec: _Spec, value: Any, on_host: Callable[[Any], bool]) -> tuple[Any, str]:
     """The value that the loaded kernel is given, and its entry."""
     if isinstance(value, Opaque):
-        if len(value.content) != site.parameter.size:
-            raise site.refuse(f"{len(value.content)} bytes")
+        if len(value.content) != spec.parameter.size:
+            raise spec.refuse(f"{len(value.content)} bytes")
         return np.array(np.void(value.content)), value.entry
     facts = array_facts(value)
     if facts is not None:
-        return _array(site, value, facts, isinstance(value, np.ndarray) and on_host(value))
+        return _array(spec, value, facts, isinstance(value, np.ndarray) and on_host(value))
     if isinstance(value, int | float) and not isinstance(value, np.generic):  # bool is an int
-        value = _number(site, value)
+        value = _number(spec, value)
     if isinstance(value, np.generic):
-        fits = value.dtype.kind in "iu" if site.is_pointer else site.takes(value.dtype)
-        if value.dtype.itemsize != site.parameter.size or not fits:
-            raise site.refuse(f"{value.dtype}")
-        return value, f"address{_alignment(int(value.item()))}" if site.is_pointer else f"{value.dtype}={value.item()}"
-    if (value is None or hasattr(value, "ptr")) and site.parameter.size == POINTER_BYTES:
+        fits = value.dtype.kind in "iu" if spec.is_pointer else spec.takes(value.dtype)
+        if value.dtype.itemsize != spec.parameter.size or not fits:
+            raise spec.refuse(f"{value.dtype}")
+        return value, f"address{_alignment(int(value.item()))}" if spec.is_pointer else f"{value.dtype}={value.item()}"
+    if (value is None or hasattr(value, "ptr")) and spec.parameter.size == POINTER_BYTES:
         address = 0 if value is None else int(value.ptr)
         return np.uint64(address), f"address{_alignment(address)}" if address else "null"
-    raise site.refuse(type(value).__name__, "pass device arrays, NumPy scalars or Python numbers")
+    raise spec.refuse(type(value).__name__, "pass device arrays, NumPy scalars or Python numbers")
 
 
-def _array(site: _Site, value: Any, facts: ArrayFacts, on_host: bool) -> tuple[Any, str]:
+def _array(spec: _Spec, value: Any, facts: ArrayFacts, on_host: bool) -> tuple[Any, str]:
     if on_host:
-        raise site.refuse("a NumPy array in host memory", "copy it to the GPU with gpu.array(...)")
-    may_be_pointer = site.is_pointer is not False and site.parameter.size == POINTER_BYTES
-    if not may_be_pointer or (site.is_pointer and not site.takes(facts.dtype)):
-        raise site.refuse(f"an array of {facts.dtype}")
+        raise spec.refuse("a NumPy array in host memory", "copy it to the GPU with gpu.array(...)")
+    may_be_pointer = spec.is_pointer is not False and spec.parameter.size == POINTER_BYTES
+    if not may_be_pointer or (spec.is_pointer and not spec.takes(facts.dtype)):
+        raise spec.refuse(f"an array of {facts.dtype}")
     if not facts.order:
         raise LaunchError(
-            f"{site.where} is a strided view of shape {facts.shape}, and a kernel gets nothing but its first address: "
+            f"{spec.where} is a strided view of shape {facts.shape}, and a kernel gets nothing but its first address: "
             "pass the whole array, a contiguous copy, or array.data for the bare address"
         )
     return value if facts.address is None else np.uint64(facts.address), facts.entry
@@ -248,15 +248,15 @@ def _alignment(address: int | None) -> str:
     return f" align={min(address & -address, MAX_ALIGNMENT) if address else MAX_ALIGNMENT}"
 
 
-def _number(site: _Site, value: int | float) -> np.generic:
+def _number(spec: _Spec, value: int | float) -> np.generic:
     """A Python number in the type of its parameter: the first that holds it, where the size alone is known."""
-    if site.is_pointer:
-        raise site.refuse(f"the number {value!r}", "pass an array, None or array.data")
+    if spec.is_pointer:
+        raise spec.refuse(f"the number {value!r}", "pass an array, None or array.data")
     by_size = _FLOATS if isinstance(value, float) else _INTEGERS
-    for dtype in site.types or _types(by_size.get(site.parameter.size, "")):
+    for dtype in spec.types or _types(by_size.get(spec.parameter.size, "")):
         if _holds(dtype, value):
             return dtype.type(value)  # type: ignore[no-any-return]
-    raise site.refuse(f"the number {value!r}", "pass a number that its type holds, or a NumPy scalar of that type")
+    raise spec.refuse(f"the number {value!r}", "pass a number that its type holds, or a NumPy scalar of that type")
 
 
 def _holds(dtype: np.dtype[Any], value: int | float) -> bool:

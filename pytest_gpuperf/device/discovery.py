@@ -125,8 +125,8 @@ def visible_devices(environ: Mapping[str, str]) -> list[str] | None:
     value = environ.get(VARIABLE)
     if value is None:
         return None
-    words = [entry.strip() for entry in value.split(",")]
-    return list(itertools.takewhile(lambda one: one.isdigit() or one.startswith(("GPU-", "MIG-")), words))
+    entries = [entry.strip() for entry in value.split(",")]
+    return list(itertools.takewhile(lambda one: one.isdigit() or one.startswith(("GPU-", "MIG-")), entries))
 
 
 def bind_worker(environ: MutableMapping[str, str], worker: int | None, installed: Callable[[], Sequence[str]]) -> int:
@@ -177,7 +177,7 @@ class Nvml:
         bits = self._ask("CurrentClocksEventReasons") or self._ask("CurrentClocksThrottleReasons")  # before 535
         return DeviceState(
             sm_clock_mhz=self._ask("ClockInfo", "CLOCK_SM"),
-            throttle_reasons=tuple(words for bit, words in _REASONS.items() if int(bits or 0) & bit),
+            throttle_reasons=tuple(reason for bit, reason in _REASONS.items() if int(bits or 0) & bit),
             other_processes=strangers(process.pid for process in self._ask("ComputeRunningProcesses") or ()),
         )
 

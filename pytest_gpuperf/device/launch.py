@@ -195,9 +195,9 @@ def dim3(given: int | Sequence[int], what: str) -> Dim3:
 
 def attributes_of(launch: str) -> LaunchAttributes:
     """Those in the ``launch`` of an identity on record."""
-    words, found = launch.partition(" constant ")[0], _CLUSTER.search(launch)
+    attributes, found = launch.partition(" constant ")[0], _CLUSTER.search(launch)
     cluster = None if found is None else (int(found[1]), int(found[2]), int(found[3]))
-    return LaunchAttributes(COOPERATIVE in words, cluster)
+    return LaunchAttributes(COOPERATIVE in attributes, cluster)
 
 
 def require_limits(binary: KernelBinary, facts: DeviceFacts, launch: Configuration) -> None:

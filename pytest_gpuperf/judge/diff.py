@@ -160,7 +160,7 @@ def _run_diff(gpu: str, old: TimeRecord, new: TimeRecord, rules: Sequence[Metric
     return RunDiff(
         gpu=gpu,
         times_ns=None if old.rounds == new.rounds else (mean_time_ns(old.rounds), mean_time_ns(new.rounds)),
-        conditions=tuple(_texts(_words(old, new), _words(new, old))),
+        conditions=tuple(_texts(_conditions(old, new), _conditions(new, old))),
         counters=tuple(sorted(moved, key=_distance, reverse=True)),
     )
 
@@ -171,7 +171,7 @@ def _distance(change: Change) -> float:
     return abs(math.log(after / before)) if before > 0 and after > 0 else math.inf
 
 
-def _words(record: TimeRecord, other: TimeRecord) -> dict[str, str]:
+def _conditions(record: TimeRecord, other: TimeRecord) -> dict[str, str]:
     """What was run, how it was timed, counters that the other lacks, and secondary metrics; empty for none."""
     identity, secondary = record.identity, record.secondary or SecondaryMetrics()
     amounts = {"declared bytes": record.bytes, "declared operations": record.flops}

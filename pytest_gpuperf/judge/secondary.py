@@ -22,7 +22,7 @@ from pytest_gpuperf.model.verdict import Change, Judgement, SecondaryKind, Verdi
 
 TOLERANCES: Mapping[SecondaryKind, float] = MappingProxyType({"memory": 0.005, "accuracy": 0.1, "host": 0.5})
 """More by no more than this fraction is accepted."""
-WORDS: Mapping[SecondaryKind, str] = MappingProxyType({
+NAMES: Mapping[SecondaryKind, str] = MappingProxyType({
     "memory": "device memory", "accuracy": "error", "host": "host time",
 })  # fmt: skip
 RECORD = "record it with pytest --update-baselines=new"
@@ -31,14 +31,14 @@ ANEW = "record it on this machine with pytest --update-baselines=all"
 
 def new(key: Key, target: str, kind: SecondaryKind) -> Judgement:
     """Of a figure without a baseline."""
-    reason = f"no recorded {WORDS[kind]}: {RECORD}"
+    reason = f"no recorded {NAMES[kind]}: {RECORD}"
     return Judgement(key=key, target=target, kind=kind, verdict=Verdict.NEW, reason=reason)
 
 
 def not_asked_for(key: Key, target: str, kind: SecondaryKind) -> Judgement:
     """Of a recorded figure that the test does not ask for."""
     asked = "accuracy=" if kind == "accuracy" else f"measure=({kind!r},)"
-    reason = f"its {WORDS[kind]} is recorded, and the test does not ask for it: give {asked} again, or record it anew"
+    reason = f"its {NAMES[kind]} is recorded, and the test does not ask for it: give {asked} again, or record it anew"
     return Judgement(key=key, target=target, kind=kind, verdict=Verdict.NOT_MEASURED, reason=reason)
 
 
@@ -53,11 +53,11 @@ def judge_exact(
     form = {"memory": lambda one: str(int(one)), "host": duration}.get(kind, "{:.4g}".format)
     shown = [form(one) for one in (before, after)]
     change = Change(
-        what=WORDS[kind], before=shown[0], after=shown[1], direction=way, unit="bytes" if kind == "memory" else "",
+        what=NAMES[kind], before=shown[0], after=shown[1], direction=way, unit="bytes" if kind == "memory" else "",
         note=percent(after / before - 1) if before and after != before else "",
     )  # fmt: skip
     verdict = {"worse": Verdict.WORSE, "better": Verdict.BETTER}.get(way, Verdict.SAME)
-    reason = "" if verdict is Verdict.SAME else f"{WORDS[kind]} got {way}"
+    reason = "" if verdict is Verdict.SAME else f"{NAMES[kind]} got {way}"
     return Judgement(key=key, target=target, kind=kind, verdict=verdict, reason=reason, changes=(change,))
 
 

@@ -1,4 +1,4 @@
-"""From comparisons to a verdict on a workload's time, in words and figures.  Pure.
+"""From comparisons to a verdict on a workload's time, in reason and figures.  Pure.
 
 A slower candidate has to be slower in two processes: where its code was placed cannot be randomised away inside one.
 Recorded times inform: they are shown as a ratio, and only a callable that cannot run beside its baseline is compared
@@ -94,16 +94,16 @@ def by_blocks(case: TimeCase, first: Comparison, second: Comparison | None = Non
     """The verdict on the blocks of one process; SLOWER is final with those of a ``second``."""
     decision, limits = first.decision(case.limits, case.alpha), case.limits
     if decision is Decision.SLOWER:
-        verdict, words = _confirmed(limits, first, second)
-        words += _of_means(case, first)
+        verdict, reason = _confirmed(limits, first, second)
+        reason += _of_means(case, first)
     elif decision is None:
-        words = f"{UNDECIDED} after {numbered(len(first.r), 'block')}: raise --gpuperf-budget"
-        verdict, words = Verdict.INCONCLUSIVE, f"{words}, or make the launch longer"
+        reason = f"{UNDECIDED} after {numbered(len(first.r), 'block')}: raise --gpuperf-budget"
+        verdict, reason = Verdict.INCONCLUSIVE, f"{reason}, or make the launch longer"
     elif decision is Decision.FASTER and (not case.by_process or proven_faster(first.ratio, limits)):
-        verdict, words = Verdict.FASTER, f"proven to be more than {amount(limits.tolerance)} faster"
+        verdict, reason = Verdict.FASTER, f"proven to be more than {amount(limits.tolerance)} faster"
     else:
-        verdict, words = Verdict.SAME, f"proven to be less than {amount(limits.detect)} slower"
-    return case.judgement(verdict, words, figures(case, first, second), first.time_ns, first.remarks)
+        verdict, reason = Verdict.SAME, f"proven to be less than {amount(limits.detect)} slower"
+    return case.judgement(verdict, reason, figures(case, first, second), first.time_ns, first.remarks)
 
 
 def by_processes(case: TimeCase, pairs: Sequence[Comparison]) -> Judgement | None:
@@ -112,16 +112,16 @@ def by_processes(case: TimeCase, pairs: Sequence[Comparison]) -> Judgement | Non
     decision = over_processes(ratios, case.limits, case.alpha)
     found = f"by {len(ratios)} pairs of processes: {', '.join(f'x{one:.3f}' for one in ratios)}"
     if decision is Decision.SLOWER:
-        verdict, words = Verdict.SLOWER, f"proven to be more than {amount(case.limits.tolerance)} slower, {found}"
-        words += _of_means(case, first)
+        verdict, reason = Verdict.SLOWER, f"proven to be more than {amount(case.limits.tolerance)} slower, {found}"
+        reason += _of_means(case, first)
     elif decision is Decision.SAME:
-        words = f"slower in this process, which had the GPU first, and not in fresh ones, {found}"
+        reason = f"slower in this process, which had the GPU first, and not in fresh ones, {found}"
         verdict = Verdict.SAME
     elif wants_pair(ratios, case.limits):
         return None
     else:
-        verdict, words = Verdict.INCONCLUSIVE, f"{UNDECIDED} {found}; a quieter machine decides it"
-    return case.judgement(verdict, words, figures(case, first, pairs[-1]), first.time_ns)
+        verdict, reason = Verdict.INCONCLUSIVE, f"{UNDECIDED} {found}; a quieter machine decides it"
+    return case.judgement(verdict, reason, figures(case, first, pairs[-1]), first.time_ns)
 
 
 def record_bound(recorded: Sequence[Round]) -> float:

@@ -134,20 +134,20 @@ class FaultPlugin:
                     self._end(item, ENDLESS.format(now - since, _launched(device)))
                 seen = ()
 
-    def _end(self, item: pytest.Item, words: str) -> None:
+    def _end(self, item: pytest.Item, message: str) -> None:
         """Fail the test and end this process, as nothing can end the kernel."""
-        words = escape_ci_commands(words)
+        message = escape_ci_commands(message)
         if hasattr(self._config, "workerinput"):  # the report goes to the controller, which starts another worker
             report = pytest.TestReport(
                 nodeid=item.nodeid, location=item.location, keywords=dict.fromkeys(item.keywords, 1),
-                outcome="failed", longrepr=words, when="call", duration=time.perf_counter() - self._run.test_began,
+                outcome="failed", longrepr=message, when="call", duration=time.perf_counter() - self._run.test_began,
             )  # fmt: skip
             item.ihook.pytest_runtest_logreport(report=report)
             os._exit(pytest.ExitCode.TESTS_FAILED)
         with contextlib.suppress(Exception):
             self._config._ensure_unconfigure()  # whatever captures the output gives it back
-        words = f"FAILED {item.nodeid}: {words}\nThe run ends here; -n 1 goes on in a fresh process."
-        print(f"\ngpuperf: {words}", file=sys.stderr, flush=True)
+        message = f"FAILED {item.nodeid}: {message}\nThe run ends here; -n 1 goes on in a fresh process."
+        print(f"\ngpuperf: {message}", file=sys.stderr, flush=True)
         os._exit(pytest.ExitCode.TESTS_FAILED)
 
 
@@ -186,8 +186,8 @@ def broken_by(item: pytest.Item, run: Run, problem: BaseException | None) -> Bas
     frames = traceback.extract_tb(problem.__traceback__) if problem is not None else []
     seen = [f"  seen at {item.path.name}:{one.lineno}\n" for one in frames if one.filename == str(item.path)][-1:]
     first = str(problem) if isinstance(problem, GpuFault) else f"a kernel faulted on the GPU: {fault}"
-    words = (
+    message = (
         f"{first}\n{_launched(device)}{''.join(seen)}Nothing more can run on the GPU in this process; no other test "
         f"fails for it.\nThe kernel's line: compute-sanitizer python -m pytest '{item.nodeid}'"
     )
-    return pytest.fail.Exception(words, pytrace=False)
+    return pytest.fail.Exception(message, pytrace=False)

@@ -34,8 +34,8 @@ def keep(root: Path, content: bytes) -> None:
             ignore.write("*\n")
         write_whole(target, content)
     except OSError as problem:
-        words = f"{target} cannot be written ({problem}): gpuperf explain will not know of this run"
-        raise GpuperfError(words) from problem
+        message = f"{target} cannot be written ({problem}): gpuperf explain will not know of this run"
+        raise GpuperfError(message) from problem
 
 
 def find(start: Path) -> Path | None:

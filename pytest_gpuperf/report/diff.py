@@ -46,7 +46,7 @@ class Difference(NamedTuple):
     """The workload, or a verdict."""
     target: str
     """An architecture or a GPU model; empty for all."""
-    words: str
+    text: str
     alike: str
     """Entries of a kernel that have this in common are one row."""
 
@@ -74,13 +74,13 @@ def rows_of(entries: Iterable[Difference]) -> list[DiffRow]:
     for module, by_kernel in kernels.items():
         for kernel, changes in by_kernel.items():
             alike: dict[tuple[str, str], list[Difference]] = defaultdict(list)
-            for (_, words), those in changes.items():
+            for (_, text), those in changes.items():
                 targets = sorted({one.target for one in those}, key=arch_order)
-                alike[", ".join(map(quoted, targets)), words].append(those[0])
+                alike[", ".join(map(quoted, targets)), text].append(those[0])
             for (names, _), those in alike.items():
                 workloads = names_of([one.of for one in those if isinstance(one.of, Key)]) or str(those[0].of)
                 place = quoted(module, LONGEST_TEXT), quoted(kernel, LONGEST_TEXT)
-                found.append(DiffRow(*place, workloads, names, those[0].words))
+                found.append(DiffRow(*place, workloads, names, those[0].text))
     return found
 
 
@@ -99,11 +99,11 @@ def entries_of(diff: EvidenceDiff) -> Iterator[Difference]:
         if one.was is not None:
             test = one.was.test.partition("[")[0]
             changes.append(("", f"moved from {quoted(f'{one.was.module}::{test}', LONGEST_TEXT)}"))
-        for target, words in changes:
-            yield Difference(one.key.module, one.kernel or "callables", one.key, target, words, words)
-    for words, keys in (("new", diff.new), ("gone", diff.gone)):
+        for target, text in changes:
+            yield Difference(one.key.module, one.kernel or "callables", one.key, target, text, text)
+    for text, keys in (("new", diff.new), ("gone", diff.gone)):
         for key in keys:
-            yield Difference(key.module, "workloads", key, "", words, words)
+            yield Difference(key.module, "workloads", key, "", text, text)
 
 
 def run_text(run: RunDiff) -> str:
@@ -116,11 +116,11 @@ def run_text(run: RunDiff) -> str:
     return ", ".join(parts)
 
 
-def _listed(words: Sequence[str | Change], most: int, rest: str = "") -> str:
+def _listed(texts: Sequence[str | Change], most: int, rest: str = "") -> str:
     """The first few, and how many more."""
-    shown = [quoted(str(one), LONGEST_TEXT) for one in words[:most]]
-    if len(words) > most:
-        shown.append(f"and {len(words) - most} more{rest}")
+    shown = [quoted(str(one), LONGEST_TEXT) for one in texts[:most]]
+    if len(texts) > most:
+        shown.append(f"and {len(texts) - most} more{rest}")
     return ", ".join(shown)
 
 
@@ -148,8 +148,8 @@ def remarks_of(*manifests: Manifest | None) -> list[str]:
 
 
 def _shown(field: object) -> str:
-    words = [str(one) for one in field] if isinstance(field, (list, tuple)) else [str(field)] if field else []
-    return _listed(words, MOST_FIGURES) or "none"
+    texts = [str(one) for one in field] if isinstance(field, (list, tuple)) else [str(field)] if field else []
+    return _listed(texts, MOST_FIGURES) or "none"
 
 
 def summary_of(diff: EvidenceDiff) -> str:
@@ -218,8 +218,8 @@ def diff_lines(rows: Iterable[DiffRow], remarks: Sequence[str], summary: str) ->
             lines.append(f"  {kernel}")
             for row in those:
                 on = f" on {row.targets}" if row.targets else ""
-                words = f"{row.workloads}{on}: {row.figures}".replace(" -> ", f"{NO_BREAK}->{NO_BREAK}")
-                lines += wrapped(words, 4)  # both sides of an arrow on one line
+                text = f"{row.workloads}{on}: {row.figures}".replace(" -> ", f"{NO_BREAK}->{NO_BREAK}")
+                lines += wrapped(text, 4)  # both sides of an arrow on one line
         lines.append("")
     return [*lines, *(line for remark in remarks for line in wrapped(remark, 0)), summary]
 

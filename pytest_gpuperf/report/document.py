@@ -80,7 +80,7 @@ class Row(NamedTuple):
     time: TimeCells
     machine_code: tuple[str, ...]
     """Registers, spilled bytes and occupancy, by architecture."""
-    words: tuple[str, ...]
+    lines: tuple[str, ...]
     """Remarks of the terminal on it, line by line; empty if there are none."""
     alike: str
     """What it has in common with others whose words differ in names and figures alone; empty without words."""
@@ -99,7 +99,7 @@ class Row(NamedTuple):
     @property
     def passes(self) -> bool:
         """True if there is nothing to know of it, or nothing judged it."""
-        return not self.words and (self.verdict is None or self.verdict.is_pass)
+        return not self.lines and (self.verdict is None or self.verdict.is_pass)
 
 
 class Document(NamedTuple):
@@ -169,9 +169,9 @@ def _row(one: TestEvidence, work: WorkloadEvidence) -> Row:
     explained = [judged for judged in work.judgements if _is_explained(judged)]
     red = [judged for judged in explained if judged.verdict.is_regression]
     others = [judged for judged in explained if judged not in red]
-    words = [*(workload_lines(red, work.advice) if red else []), *described(others), *hints_of(work)]
-    alike = signature(explained or work.judgements, {work.key: work.advice}) if words else ""
-    return Row(work, worst(work.judgements), time_cells(work, one.peaks), code, tuple(words), alike)
+    lines = [*(workload_lines(red, work.advice) if red else []), *described(others), *hints_of(work)]
+    alike = signature(explained or work.judgements, {work.key: work.advice}) if lines else ""
+    return Row(work, worst(work.judgements), time_cells(work, one.peaks), code, tuple(lines), alike)
 
 
 def static_cell(record: StaticRecord | None) -> str:

@@ -37,7 +37,7 @@ def as_markdown(document: Document) -> str:
     report, timed = document.report, document.timed
     groups = _groups(row for row in document.rows if not row.passes)
     passed = [[row] for row in document.rows if row.passes]
-    words = [_explained(group, unfolded=not place) for place, group in enumerate(groups) if group[0].words]
+    explained = [_explained(group, unfolded=not place) for place, group in enumerate(groups) if group[0].lines]
     origin = [escaped(report.task)]
     if report.commit:
         of = f" of {escaped(report.branch)}" if report.branch else ""
@@ -45,8 +45,8 @@ def as_markdown(document: Document) -> str:
     parts = [
         f"{MARKER}\n## gpuperf: {document.headline}", ", ".join([*origin, *map(escaped, report.toolchains)]),
         *(f"**{escaped(problem)}**" for problem in report.problems),
-        *words[:1], _table(groups, timed=timed),
-        "\n".join(f"* {escaped(text)}" for text in (*report.machines, *report.warnings)), *words[1:],
+        *explained[:1], _table(groups, timed=timed),
+        "\n".join(f"* {escaped(text)}" for text in (*report.machines, *report.warnings)), *explained[1:],
         _folded(f"{numbered(len(passed), 'workload')} passed", _table(passed, timed=timed)) if passed else "",
     ]  # fmt: skip
     return within_bounds((escape_ci_commands(part) for part in parts if part), "\n\n", CUT_OFF)
@@ -78,13 +78,13 @@ def within_bounds(parts: Iterable[str], joint: str, cut_off: str) -> str:
 def _explained(group: Sequence[Row], *, unfolded: bool) -> str:
     """The words of the worst of a group; those of the first regression stand open."""
     row, *others = group
-    title, words = shortened(row.name, 2 * LONGEST_NAME), _fenced(row.words)
+    title, text = shortened(row.name, 2 * LONGEST_NAME), _fenced(row.lines)
     if others:
         title += f", and {len(others)} more like it"
         names = first_of([shortened(one.name, 2 * LONGEST_NAME) for one in others], NAMED, ",")
-        words += f"\n\nThe same holds for {escaped(names)}."
+        text += f"\n\nThe same holds for {escaped(names)}."
     red = row.verdict is not None and row.verdict.is_regression
-    return _folded(title, words, unfolded=red and (unfolded or not others))
+    return _folded(title, text, unfolded=red and (unfolded or not others))
 
 
 def _table(groups: Sequence[Sequence[Row]], *, timed: bool) -> str:

@@ -163,9 +163,9 @@ def next_steps(rows: Iterable[Row], options: Options) -> list[str]:
 
 def _again(options: Options) -> str:
     """The command that judges failed tests as this run did: by counters too, and against the same revision."""
-    words = ["pytest", "--gpuperf"] if options.enabled else ["pytest"]
+    parts = ["pytest", "--gpuperf"] if options.enabled else ["pytest"]
     if options.ncu:
-        words.append(f"--gpuperf-ncu={','.join(options.ncu)}")
+        parts.append(f"--gpuperf-ncu={','.join(options.ncu)}")
     if options.against:
-        words.append(f"--gpuperf-against={options.against}")
-    return f"{with_flags(shlex.join(words), options.repeated)} --lf"
+        parts.append(f"--gpuperf-against={options.against}")
+    return f"{with_flags(shlex.join(parts), options.repeated)} --lf"

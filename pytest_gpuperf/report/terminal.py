@@ -119,24 +119,24 @@ def _explain(screen: Screen, rows: Iterable[Row], failed: Sequence[pytest.TestRe
         shown = {f"{report.nodeid} {line}" for report in red for line in report.longreprtext.splitlines()}
     alike: dict[str, list[tuple[Row, list[str]]]] = {}
     for row in rows:
-        if words := _unsaid(row, shown):
-            alike.setdefault(row.name if screen.verbose else row.alike, []).append((row, words))
+        if lines := _not_shown(row, shown):
+            alike.setdefault(row.name if screen.verbose else row.alike, []).append((row, lines))
     groups = list(alike.values())
     most = len(groups) if screen.verbose else MOST_EXPLAINED
-    for (row, words), *others in groups[:most]:
+    for (row, lines), *others in groups[:most]:
         more = f" and {numbered(len(others), 'workload')} more like it" if others else ""
         regressed = row.verdict is not None and row.verdict.is_regression
-        screen.write_line(f"{row.evidence.key.node_id}{more}: {words[0]}", red=regressed, yellow=not regressed)
-        for line in words[1:]:
+        screen.write_line(f"{row.evidence.key.node_id}{more}: {lines[0]}", red=regressed, yellow=not regressed)
+        for line in lines[1:]:
             screen.write_line(line)
     if left := [row.verdict for group in groups[most:] for row, _ in group]:
         screen.write_line(f"and {counted(left)} (-v explains each)")
 
 
-def _unsaid(row: Row, shown: Collection[str]) -> list[str]:
+def _not_shown(row: Row, shown: Collection[str]) -> list[str]:
     """Its words without the verdicts, and what is below them, whose lines were ``shown`` of its test."""
     found, is_new = [], False
-    for line in row.words:
+    for line in row.lines:
         if line and not line.startswith(" "):
             is_new = f"{row.evidence.key.node_id} {line}" not in shown
         found += [line] * is_new

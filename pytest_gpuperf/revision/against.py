@@ -181,8 +181,8 @@ class Against:
         if found is not None and exitstatus in ENDED and not self._is_worker:
             left = found.there - found.tests - self.learn_rest()
             of = numbered(len(found.there), "test")
-            words = f"partial run: it left out {len(left)} of {of} that {self._revision.name} has"
-            self._run.outcome.left_out += (words,) if left else ()
+            message = f"partial run: it left out {len(left)} of {of} that {self._revision.name} has"
+            self._run.outcome.left_out += (message,) if left else ()
         self.save_evidence()
 
     def save_evidence(self) -> None:
@@ -215,7 +215,7 @@ def with_itself(config: pytest.Config, revision: Revision) -> str:
 
 
 def reworded(revision: Revision, judgement: Judgement, foreign: str) -> Judgement:
-    """A judgement in the words of a revision; NEW is NOT-COMPARABLE where the test failed there.
+    """A judgement in the message of a revision; NEW is NOT-COMPARABLE where the test failed there.
 
     So is every judgement of a process that used a ``foreign`` file, which is one of the other side.
     """

@@ -114,5 +114,5 @@ def failure_message(
         lines.append(f"If this change is intended: {accept}, and commit what it writes.")
     record = accepting_command(failed, repeated, "=new")
     remedies = [REMEDIES.get(judgement.verdict, "") for judgement in failed if not judgement.renamed]
-    lines += dict.fromkeys(words.format(accept=accept, record=record) for words in remedies if words)
+    lines += dict.fromkeys(remedy.format(accept=accept, record=record) for remedy in remedies if remedy)
     return "\n".join(lines)

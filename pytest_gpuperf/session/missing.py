@@ -26,7 +26,7 @@ from pytest_gpuperf.session.exit_policy import missing_fails
 
 NAMED = 3
 """Workloads or files that a line names before it counts the rest."""
-FILE_GONE = "the file is gone"
+FILE_MISSING = "the file is gone"
 PUT_BEHIND = "put what needs times or data behind the last gpuperf(...) and cuda_kernel(...)"
 
 
@@ -110,7 +110,7 @@ class Seen:
             if target in self._targets:
                 yield from [self._skipped(skipped[0])] if skipped else self._of_test(key, target)
         elif found.lacks(self._config, key):
-            yield MissingCause.DELETED, "" if (self._config.rootpath / key.module).is_file() else FILE_GONE
+            yield MissingCause.DELETED, "" if (self._config.rootpath / key.module).is_file() else FILE_MISSING
         else:
             yield MissingCause.LEFT_OUT, ""
 
@@ -140,7 +140,7 @@ class Seen:
         return bool(timed) and not timed & self._models and key.node_id in self._timed_here
 
     def _skipped(self, reason: str) -> tuple[MissingCause, str]:
-        needs_gpu = _GPU_WORDS.search(reason) is not None and not self._has_gpu
+        needs_gpu = _NEEDS_GPU.search(reason) is not None and not self._has_gpu
         return MissingCause.NEEDED_GPU if needs_gpu else MissingCause.SKIPPED, reason
 
 
@@ -153,7 +153,7 @@ def _expected_archs(run: Run) -> Sequence[str]:
     return (*run.targets, *(one for one in named if plain(one) == one or not here or plain(one) in here))
 
 
-_GPU_WORDS = re.compile(r"gpu|cuda|cupy|nvidia|driver|device", re.IGNORECASE)
+_NEEDS_GPU = re.compile(r"gpu|cuda|cupy|nvidia|driver|device", re.IGNORECASE)
 """In the reason of a skip: it asks for a GPU, or for what comes with one."""
 
 
@@ -200,7 +200,7 @@ def _line(cause: MissingCause, those: Sequence[Missing]) -> str:
     targets = ", ".join(dict.fromkeys(one.target for one in those))
     of_test = cause in (MissingCause.DELETED, MissingCause.SKIPPED)  # then it is no matter of a workload
     names = dict.fromkeys(
-        (one.key.module if one.detail == FILE_GONE else one.key.node_id if of_test else str(one.key))
+        (one.key.module if one.detail == FILE_MISSING else one.key.node_id if of_test else str(one.key))
         + (f" ({one.detail})" if one.detail else "")
         for one in those
     )

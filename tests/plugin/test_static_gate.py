@@ -139,7 +139,7 @@ def test_misspelt_place_is_named_with_the_files_that_are_there(suite):
     places = {
         "cuda_kernel('kernel/no.cu', 'work')": f"no such file; the folder {suite.path / 'kernel'} holds no .cu file. ",
         "cuda_kernel('kernels/wrok.cu', 'work')": "no such file; there are: work.cu. Paths are relative to the test ",
-        "cuda_kernel('work.cu', 'work', headers=['inc'])": "inc: headers= names it, and there is no such ",
+        "cuda_kernel('work.cu', 'work', headers=['inc'])": "inc: no such folder or file, named by headers=",
     }
     assert_refused(suite, places)
 

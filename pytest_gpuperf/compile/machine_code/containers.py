@@ -90,7 +90,7 @@ def _take_apart(file: Path, folder: Path, place: str) -> None:
         raise BadContainer(f"{place}: cuobjdump did not end within {LIMIT_S:g} s: is the file whole?") from problem
     except OSError as problem:
         raise ToolchainMissing(f"{tool.path} does not run ({problem})") from problem
-    if done.returncode and not any(words in done.stdout for words in _NOTHING_THERE):
+    if done.returncode and not any(text in done.stdout for text in _NOTHING_THERE):
         reason = (done.stdout.strip().splitlines() or ["no reason given"])[-1].rpartition(" : ")[2]
         reason = reason.replace(f" in '{file}'", "")
         raise BadContainer(f"{place}: cuobjdump {tool.version} cannot read it: {reason}")

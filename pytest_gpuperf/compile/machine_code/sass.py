@@ -85,10 +85,9 @@ def _printed(tool: InstalledTool, arch: str, code: bytes) -> str:
                 f"{tool.path} does not run ({problem}). Install another: {STATIC_EXTRA}"
             ) from problem
     if done.returncode != 0:
-        words = (done.stderr or done.stdout).strip().splitlines()
+        why = next(iter((done.stderr or done.stdout).strip().splitlines()), "no reason given")
         raise ToolchainMissing(
-            f"nvdisasm {tool.version} cannot disassemble code for {arch}: {words[0] if words else 'no reason given'}. "
-            f"A newer one may: {STATIC_EXTRA}"
+            f"nvdisasm {tool.version} cannot disassemble code for {arch}: {why}. A newer one may: {STATIC_EXTRA}"
         )
     return done.stdout
 

@@ -11,7 +11,7 @@ from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 COPY = Usage(
     issued=100.0, classes={"global_load": 4.0, "global_store": 1.0, "fp32": 20.0, "integer": 30.0},
     global_requests=5.0, global_bytes=640.0, global_sectors=20.0, global_ideal=20.0,
-    global_width=4.0, alone=1000.0, waits={"global_load": 700.0, "fp32": 60.0}, warps=16.0, limit=16.0,
+    global_width=4.0, single_warp_cycles=1000.0, waits={"global_load": 700.0, "fp32": 60.0}, warps=16.0, limit=16.0,
 )  # fmt: skip
 """A coalesced kernel of moderate length that fills the SM."""
 

@@ -52,7 +52,7 @@ def barriers(before: float, after: float) -> dict[str, Side]:
 FOUR = copy(classes={**COPY.classes, "barrier": 4.0}, waits={**COPY.waits, "barrier": 120.0})
 NINE = copy(classes={**COPY.classes, "barrier": 9.0}, waits={**COPY.waits, "barrier": 270.0})
 WAITS = {"global_load": 2400.0, "fp32": 60.0}
-ONE_SIDE = copy(waits=WAITS, alone=2700.0, load_lanes=20.0)
+ONE_SIDE = copy(waits=WAITS, single_warp_cycles=2700.0, load_lanes=20.0)
 
 SPEAKS: list[Row] = [
     (memory.register_spilling, case(now=LOCAL, after=SPILLED), "spilled bytes per thread 0 -> 128", True,
@@ -88,9 +88,9 @@ SPEAKS: list[Row] = [
     (waiting.occupancy_lost, case(now=copy(warps=3.0, limit=3.0), **FEWER),
      "occupancy 100 -> 18.8 % (limited by registers)", True, {"warps": 16}),
     (waiting.barrier_stalls, case(FOUR, NINE, **barriers(4, 9)), "barriers and fences 4 -> 9 per warp", False,
-     {"alone": 850}),
-    (waiting.exposed_latency, case(now=copy(waits=WAITS, alone=2700.0)),
-     "cycles that a warp waits for each global load 175 -> 600", False, {"alone": 1000}),
+     {"single_warp_cycles": 850}),
+    (waiting.exposed_latency, case(now=copy(waits=WAITS, single_warp_cycles=2700.0)),
+     "cycles that a warp waits for each global load 175 -> 600", False, {"single_warp_cycles": 1000}),
     (waiting.exposed_latency, case(now=copy(warps=2.0)), "resident warps per scheduler 16 -> 2", False, {"warps": 16}),
 ]  # fmt: skip
 SILENT: list[tuple[Rule, Case]] = [

@@ -64,7 +64,7 @@ def test_a_likely_cause_of_a_change_that_passed_is_told_too() -> None:
     unjudged = msgspec.structs.replace(a_workload("c"), advice=advice)
     document = a_document(*works, unjudged)
     assert [row.evidence.key.workload for row in document.rows] == ["b", "c", "a"]
-    assert "likely bank conflicts on sm_90" in document.rows[0].words[0]
+    assert "likely bank conflicts on sm_90" in document.rows[0].lines[0]
     for text in (as_markdown(document), as_page(document)):
         assert text.count("likely bank conflicts") == 2
 
