@@ -24,7 +24,7 @@ from pytest_gpuperf.process.children import progress_of
 from pytest_gpuperf.process.repository import commit_of
 from pytest_gpuperf.results import TestsFound, may_measure
 from pytest_gpuperf.revision.evidence import RevisionBaselines, update_of
-from pytest_gpuperf.revision.process import NotPaired, lose, places_there, process_for
+from pytest_gpuperf.revision.process import RUNNING, NotPaired, lose, places_there, process_for
 from pytest_gpuperf.revision.worktree import check_out
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.process_opponent import OtherSideLost, RunTest, TestEnded
@@ -92,6 +92,7 @@ class Against:
         """Wait until the process has collected.  Raises ``pytest.UsageError`` where it does not, but in a worker."""
         if self._config.pluginmanager.hasplugin("dsession"):
             return
+        _ = self._run.has_gpu  # opens the GPU meanwhile
         try:
             there = process_for(self._run, self._revision).tests()
             (self._run.results.found or TestsFound()).there.update(there)
@@ -183,6 +184,8 @@ class Against:
             of = numbered(len(found.there), "test")
             message = f"partial run: it left out {len(left)} of {of} that {self._revision.name} has"
             self._run.outcome.left_out += (message,) if left else ()
+        if RUNNING in self._config.stash:
+            self._config.stash[RUNNING].quit()
         self.save_evidence()
 
     def save_evidence(self) -> None:

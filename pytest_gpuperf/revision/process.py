@@ -132,10 +132,14 @@ class RevisionProcess:
             self._at = found
         return found
 
-    def close(self) -> None:
-        """End it."""
+    def quit(self) -> None:
+        """Ask it to end, which takes a second or two; ``close`` waits for that."""
         with contextlib.suppress(OtherSideLost):
             self.link.send(Quit())
+
+    def close(self) -> None:
+        """End it."""
+        self.quit()
         self._child.end(0.0 if self.test or self._started is None else GRACE_S)
         self.link.close()
         self._scratch.cleanup()

@@ -43,6 +43,7 @@ class RevisionServer:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items = {item.nodeid: item for item in session.items}
+        _ = stash.run_of(self._config).has_gpu  # opens the GPU while the other side collects
         with contextlib.suppress(OtherSideLost):  # there is nobody to work for
             self._link.send(Started(tests=frozenset(node for node, item in items.items() if may_measure(item))))
             self._serve(items)

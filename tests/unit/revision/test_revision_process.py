@@ -35,7 +35,9 @@ class Served:
         """The test that loses the GPU."""
         self.results = Results()
         facts = SimpleNamespace(facts=SimpleNamespace(uuid="GPU-1"))
-        self.state = SimpleNamespace(gpu_lost="", link=None, results=self.results, opened=None, device=facts)
+        self.state = SimpleNamespace(
+            gpu_lost="", link=None, results=self.results, opened=None, device=facts, has_gpu=True
+        )
         to_read, to_write = os.pipe(), os.pipe()
         self.link = Link(to_read[0], to_write[1])
         task = RevisionTask(folder=tmp_path, others=(), tree=tmp_path, reading=to_write[0], writing=to_read[1])
