@@ -2,55 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from nvml_samples import FakeNvml, NotSupported, NVMLError
 
 from pytest_gpuperf.cli import doctor_command as doctor
 from pytest_gpuperf.cli.doctor_command import ProbeResult, as_text, is_ready
 from pytest_gpuperf.counters.run_ncu import INSTALL, CountersUnavailable, Ncu
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.model import __version__
-
-
-class NVMLError(Exception):
-    pass
-
-
-class NotSupported(NVMLError):
-    pass
-
-
-class FakeNvml(ModuleType):
-    """As much of pynvml as the probes use: one H200 unless told otherwise."""
-
-    NVMLError, NVMLError_NotSupported = NVMLError, NotSupported
-
-    def __init__(self, *, count: int = 1, cuda: int = 13000, mig: int | None = 0, pids: tuple[int, ...] | None = ()):
-        super().__init__("pynvml")
-        self.fails, self.open = "", 0
-        self.answers: dict[str, object] = {
-            "SystemGetDriverVersion": "580.95.05", "SystemGetCudaDriverVersion_v2": cuda, "DeviceGetCount": count,
-            "DeviceGetName": "NVIDIA H200", "DeviceGetCudaComputeCapability": (9, 0), "Init": "", "Shutdown": "",
-            "DeviceGetMigMode": None if mig is None else (mig, mig),
-            "DeviceGetComputeRunningProcesses": None if pids is None else [SimpleNamespace(pid=pid) for pid in pids],
-        }  # fmt: skip
-
-    def __getattr__(self, name: str) -> Callable[..., object]:
-        def call(*handle: int) -> object:
-            self.open += (name == "nvmlInit") - (name == "nvmlShutdown")
-            if name == self.fails:
-                raise NVMLError("Driver Not Loaded")
-            if name == "nvmlDeviceGetHandleByIndex":
-                return handle[0]
-            answer = f"GPU-{handle[0]}" if name == "nvmlDeviceGetUUID" else self.answers[name.removeprefix("nvml")]
-            if answer is None:
-                raise NotSupported("Not Supported")
-            return answer
-
-        return call
 
 
 class Machine:
@@ -64,9 +28,9 @@ class Machine:
     def install(self, distribution: str, version: str, module: str) -> None:
         self.versions[distribution], self.modules[module] = version, ModuleType(module)
 
-    def plug(self, **facts: object) -> FakeNvml:
+    def plug(self, *uuids: str, **answers: Any) -> FakeNvml:
         """Plug GPUs into it."""
-        self.modules["pynvml"] = nvml = FakeNvml(**facts)  # type: ignore[arg-type]
+        self.modules["pynvml"] = nvml = FakeNvml(*uuids, **answers)
         return nvml
 
     def load(self, module: str) -> ModuleType:
@@ -95,14 +59,15 @@ def words(finding: ProbeResult) -> str:
 
 
 def test_driver_gpus_architecture_and_uuid_are_named_and_a_hidden_gpu_noticed(machine, monkeypatch):
-    nvml = machine.plug(count=3)
+    nvml = machine.plug("GPU-0", "GPU-1", "GPU-2")
     findings = found()
     assert findings["driver"].detail == "580.95.05, CUDA 13.0"
     assert findings["GPU 0"].detail == "NVIDIA H200, sm_90, GPU-0"
     assert list(findings) == ["driver", "GPU 0", "GPU 1", "GPU 2"]
     assert {finding.status for finding in findings.values()} == {"ok"}
-    assert nvml.open == 0, "NVML is given back"
-    machine.plug(mig=None, pids=None)
+    assert not nvml.is_open, "NVML is given back"
+    silent = NotSupported("Not Supported")
+    machine.plug("GPU-0", DeviceGetMigMode=silent, DeviceGetComputeRunningProcesses=silent)
     assert list(found()) == ["driver", "GPU 0"], "what NVML does not tell is left out"
     for value, ready in (("1,0", True), ("", False), ("-1", False), ("none", False)):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
@@ -112,8 +77,8 @@ def test_driver_gpus_architecture_and_uuid_are_named_and_a_hidden_gpu_noticed(ma
 def test_a_driver_that_is_not_there_or_fails_means_no_time_and_its_words_are_kept(machine):
     (finding,) = doctor.probe_gpus()
     assert (finding.status, finding.advice) == ("missing", "pip install nvidia-ml-py")
-    for call in ("nvmlInit", "nvmlSystemGetCudaDriverVersion_v2", "nvmlDeviceGetCount"):
-        machine.plug().fails = call
+    for call in ("Init", "SystemGetCudaDriverVersion_v2", "DeviceGetCount"):
+        machine.plug("GPU-0", **{call: NVMLError("Driver Not Loaded")})
         findings = doctor.probe_gpus()
         assert (is_ready("time", findings), is_ready("static", findings)) == (False, True)
         assert "Driver Not Loaded" in findings[0].detail
@@ -122,14 +87,14 @@ def test_a_driver_that_is_not_there_or_fails_means_no_time_and_its_words_are_kep
 @pytest.mark.parametrize(
     ("facts", "name", "says"),
     [
-        ({"cuda": 11080}, "driver", "missing: 580.95.05, CUDA 11.8 too old: CUDA 12 or newer is needed"),
-        ({"count": 0}, "GPU", "missing: the driver lists none"),
-        ({"mig": 1}, "GPU 0 MIG", "warn: on a slice shares memory bandwidth"),
+        ({"SystemGetCudaDriverVersion_v2": 11080}, "driver", "missing: 580.95.05, CUDA 11.8 too old: CUDA 12 or newer"),
+        ({"DeviceGetCount": 0}, "GPU", "missing: the driver lists none"),
+        ({"DeviceGetMigMode": (1, 1)}, "GPU 0 MIG", "warn: on a slice shares memory bandwidth"),
         ({"pids": (4711, 42)}, "GPU 0 processes", "warn: others compute here: pid 42, 4711"),
     ],
 )
 def test_a_machine_that_cannot_be_trusted_is_named(machine, facts, name, says):
-    machine.plug(**facts)
+    machine.plug("GPU-0", **facts)
     finding = found()[name]
     assert words(finding).startswith(says)
     assert is_ready("time", [finding]) == (finding.status == "warn")
@@ -167,8 +132,8 @@ def test_a_package_that_does_not_import_is_told_with_the_linkers_words(machine):
 def test_cupti_newer_than_the_driver_is_warned_of(machine, version, status):
     machine.install("cupti-python", version, "cupti")
     assert doctor.probe_cupti()[0].status == "ok"  # no driver to compare with
-    nvml = machine.plug(cuda=13000)
-    assert (doctor.probe_cupti()[0].status, nvml.open) == (status, 0)
+    nvml = machine.plug("GPU-0")
+    assert (doctor.probe_cupti()[0].status, nvml.is_open) == (status, False)
 
 
 # --- the compiler --------------------------------------------------------------------------------
@@ -180,9 +145,8 @@ def examined() -> dict[str, ProbeResult]:
 
 def test_the_real_toolchain_is_found():
     found = examined()
-    assert {name: one.status for name, one in found.items()} == dict.fromkeys(
-        ("Python", "NVRTC", "nvdisasm", "cuobjdump", "test kernel"), "ok"
-    )
+    assert list(found) == ["Python", "NVRTC", "nvdisasm", "cuobjdump", "test kernel"]
+    assert {one.status for one in found.values()} == {"ok"}
     assert " at /" in found["nvdisasm"].detail
     assert found["test kernel"].detail.startswith("compiled for sm_90: ")
 
@@ -200,11 +164,7 @@ def test_what_fails_names_the_extra_or_the_remedy_that_the_message_has(monkeypat
         ("no such tool\nmany words", "no such tool", "pip install 'pytest-gpuperf[static]'"),
         (f"no compiler (No module). Install it: {remedy}", "no compiler (No module)", remedy),
     ):
-
-        def fail(*_: object, message: str = message) -> None:
-            raise GpuperfError(message)
-
-        monkeypatch.setattr(doctor, call, fail)
+        monkeypatch.setattr(doctor, call, Mock(side_effect=GpuperfError(message)))
         finding = examined()[name]
         assert (finding.status, finding.detail, finding.advice) == ("missing", detail, advice)
         assert is_ready("static", [finding]) == ready
@@ -214,10 +174,7 @@ def test_what_fails_names_the_extra_or_the_remedy_that_the_message_has(monkeypat
 
 
 def test_ncu_and_its_reader(machine, monkeypatch):
-    def none() -> Ncu:
-        raise CountersUnavailable("no ncu", INSTALL)
-
-    monkeypatch.setattr(doctor, "find_ncu", none)
+    monkeypatch.setattr(doctor, "find_ncu", Mock(side_effect=CountersUnavailable("no ncu", INSTALL)))
     first, second, _ = doctor.probe_ncu()
     assert not is_ready("counters", [first])
     assert "install Nsight Compute" in first.advice
@@ -256,24 +213,12 @@ def test_text_has_a_line_per_finding_its_advice_and_a_closing_line():
     findings = [
         ProbeResult("static", "NVRTC", "ok", "13.0.88"),
         ProbeResult("time", "driver", "missing", "none", "install one", required=True),
-        ProbeResult("time", "CUPTI", "missing", "not installed", "pip install it"),
-        ProbeResult("counters", "ncu", "warn", "odd"),
+        ProbeResult("time", "CUPTI", "missing", "not installed"),
     ]
     assert as_text(findings).splitlines() == [
-        f"pytest-gpuperf {__version__}",
-        "",
-        "Static evidence (registers, spills, occupancy; needs no GPU)",
-        "  ok       NVRTC   13.0.88",
-        "",
-        "Time",
-        "  missing  driver  none",
-        "                   -> install one",
-        "  missing  CUPTI   not installed",
-        "                   -> pip install it",
-        "",
-        "Counters (Nsight Compute)",
-        "  warn     ncu     odd",
-        "",
-        "Can be measured here: static yes, time no, counters yes",
-    ]
+        f"pytest-gpuperf {__version__}", "",
+        "Static evidence (registers, spills, occupancy; needs no GPU)", "  ok       NVRTC   13.0.88", "",
+        "Time", "  missing  driver  none", "                   -> install one", "  missing  CUPTI   not installed", "",
+        "Counters (Nsight Compute)", "", "Can be measured here: static yes, time no, counters yes",
+    ]  # fmt: skip
     assert is_ready("time", findings[2:])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -80,35 +80,6 @@ class DeviceArray:
 
 def device_array(*shape: int, dtype: str = "float32", address: int = 0x7F0000000200) -> DeviceArray:
     return DeviceArray(np.zeros(shape, dtype), address)
-
-
-class FakeNvml(types.ModuleType):
-    """``pynvml`` with one GPU; ``answers`` by function name, an exception to raise it."""
-
-    NVML_CLOCK_SM = 1
-
-    class NVMLError(Exception):
-        pass
-
-    def __init__(self, uuid: str = "GPU-11", pids: Sequence[int] = (), **answers: Any) -> None:
-        super().__init__("pynvml")
-        self.uuid = uuid
-        self.answers = {
-            "Init": None, "DeviceGetCount": 1, "DeviceGetHandleByIndex": "handle", "DeviceGetUUID": uuid,
-            "DeviceGetCurrentClocksEventReasons": 1, "DeviceGetClockInfo": 1980,
-            "DeviceGetComputeRunningProcesses": [types.SimpleNamespace(pid=pid) for pid in pids],
-            "SystemGetDriverVersion": "580.95.05", **answers,
-        }  # fmt: skip
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name.removeprefix("nvml") not in self.__dict__.get("answers", {}):
-            raise AttributeError(name)
-        return lambda *arguments: _answer(self.answers[name.removeprefix("nvml")])
-
-    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> str:
-        if uuid != self.uuid:
-            raise self.NVMLError("not found")
-        return "handle"
 
 
 def _answer(answer: Any) -> Any:

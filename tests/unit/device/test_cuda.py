@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
-from device_samples import FakeCupy, FakeNvml
+from device_samples import FakeCupy
+from nvml_samples import FakeNvml
 
 from pytest_gpuperf.device.cuda import CudaDevice
 from pytest_gpuperf.device.discovery import Nvml, read_facts
@@ -21,7 +22,7 @@ def cupy() -> FakeCupy:
 
 @pytest.fixture
 def device(cupy: FakeCupy) -> CudaDevice:
-    nvml = Nvml(FakeNvml(), "11")
+    nvml = Nvml(FakeNvml("GPU-11"), "11")
     driver = SimpleNamespace(
         CUlimit=SimpleNamespace(CU_LIMIT_PERSISTING_L2_CACHE_SIZE="set aside"),
         cuCtxResetPersistingL2Cache=lambda: cupy.log.append("reset persisting"),

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from device_samples import PROPERTIES, FakeCupy, FakeError, FakeNvml
+from device_samples import PROPERTIES, FakeCupy, FakeError
+from nvml_samples import FakeNvml
 
 from pytest_gpuperf.device import discovery
 from pytest_gpuperf.device.device_errors import NoDevice
@@ -176,7 +177,7 @@ def proc(tmp_path: Path) -> Path:
 
 
 def test_the_state_is_what_nvml_says() -> None:
-    known = FakeNvml("GPU-11", [1, os.getpid(), 999_999_999], DeviceGetCurrentClocksEventReasons=0x65)
+    known = FakeNvml("GPU-11", pids=[1, os.getpid(), 999_999_999], DeviceGetCurrentClocksEventReasons=0x65)
     reasons = ("power cap", "software thermal slowdown", "hardware thermal slowdown")
     assert Nvml(known, "11").state() == DeviceState(sm_clock_mhz=1980, throttle_reasons=reasons)
     for silent in (FakeNvml("GPU-11", Init=FakeNvml.NVMLError("not supported")), FakeNvml("GPU-another")):
