@@ -49,10 +49,6 @@ def test_the_first_line_of_a_folder_says_its_duty(folder: Path) -> None:
     assert first.endswith(".")
 
 
-def test_every_folder_with_modules_is_a_package() -> None:
-    assert {path.parent for path in MODULES} == set(FOLDERS)
-
-
 MOST_DEFERRED = 40
 """Imports in a function, of what a plain run does without, or of what may not be installed."""
 

@@ -35,12 +35,6 @@ def test_kernels_have_names_that_tell_them_apart(kernels: list[CompiledKernel], 
     assert names(*kernels) == called
 
 
-def test_what_it_lacks_tells_a_kernel_apart_whose_name_is_taken() -> None:
-    measured, other = compiled("a", "-DFAST"), compiled("b")
-    ((name, _),) = labelled([other], [measured, other], {"work": None})
-    assert name == "work [kernel]"
-
-
 def test_a_kernel_beside_a_callable_of_its_name_says_so() -> None:
     assert names(compiled("a"), taken=("work",)) == ["work [kernel]"]
 

@@ -46,11 +46,7 @@ VALUES = [
     (["float.h", "cfloat"], "-FLT_EPSILON", "-1.1920929e-07f"),
     (["stdint.h"], "(float)(std::int64_t)n", "(float)(long)n"),
     (["stdlib.h"], "(float)(uint)n", "(float)(unsigned int)n"),
-    (
-        [],
-        "(float)(uint)n + FLT_MIN + INFINITY",
-        "(float)(unsigned int)n + 1.175494351e-38f + __int_as_float(0x7f800000)",
-    ),
+    ([], "(float)(uint)n + FLT_MIN + 1", "(float)(unsigned int)n + 1.175494351e-38f + 1"),
     (["chrono", "vector"], "(float)(uint16_t)n", "(float)(unsigned short)n"),
     (["limits", "algorithm"], "std::numeric_limits<float>::max() + std::max(n, 3)", "3.402823466e+38f + max(n, 3)"),
     (["array", "utility"], "(float)std::array<int, 2>{n, 2}[0]", "(float)n"),
@@ -80,22 +76,12 @@ def test_they_step_aside_for_headers_of_cuda() -> None:
         compile_cubin(KernelSource(both + text + KERNEL.format("x[0] = f(n, n) + std::sqrt(x[1]);"), "work"), "sm_90")
 
 
-def test_assert_is_that_of_nvrtc() -> None:
-    checked = KERNEL.format("assert(n > 0); x[n] = 1;")
-    assert code(f"#include <cassert>\n{checked}") == code(f"\n{checked}") != code(KERNEL.format("x[n] = 1;"))
-
-
 def test_headers_and_names_of_the_users_own_are_taken(tmp_path: Path) -> None:
     (tmp_path / "math.h").write_text("#define M_PI 3.0f\n")
     text = "#include <stdio.h>\n#include <math.h>\n" + KERNEL.format("x[0] = M_PI;")
     assert compiled(text, headers=(tmp_path,)).profile.code_hash == code(KERNEL.format("x[0] = 3.0f;"))
     own = "#include <cstdlib>\ntypedef unsigned int uint;\n#define M_PI 3.0f\n"
     assert code(own + KERNEL.format("x[0] = M_PI * (uint)n;")) == code(KERNEL.format("x[0] = 3.0f * (unsigned int)n;"))
-
-
-def test_what_compiles_without_them_does_not_see_them() -> None:
-    asks = "#if __has_include(<cmath>)\n#define VALUE 2.0f\n#else\n#define VALUE 1.0f\n#endif\n"
-    assert code(asks + KERNEL.format("x[0] = VALUE;")) == code(KERNEL.format("x[0] = 1.0f;"))
 
 
 def test_a_header_of_a_library_for_the_host_is_empty_where_the_library_is_installed(

@@ -1,4 +1,4 @@
-"""Kernels that Numba, Triton, the CuTe DSL and cuTile have compiled: what is read, how they are launched or refused.
+"""Kernels that other compilers have compiled: what is read, how they are launched or refused.  CuPy's are sources.
 
 Launches of the CuTe DSL are captured by a stand-in for the driver.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from types import SimpleNamespace
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,17 +25,22 @@ from handed_samples import (
     compiled,
     cute_compiled,
     install_recorded_cutile,
+    module,
+    raw,
 )
 
 from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.compile.adapters import handed
 from pytest_gpuperf.compile.adapters import numba as numba_adapter
+from pytest_gpuperf.compile.adapters.cupy import read_cupy
 from pytest_gpuperf.compile.adapters.cute import read_cute
 from pytest_gpuperf.compile.adapters.cutile import read_cutile
 from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, Handed, binary_for
 from pytest_gpuperf.compile.adapters.numba import read_numba
 from pytest_gpuperf.compile.adapters.triton import read_triton
 from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
+from pytest_gpuperf.compile.compiler import compile_kernel
+from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.driver_calls import CapturedKernel, capture_call
 from pytest_gpuperf.device.interface import Configuration, LaunchAttributes
@@ -393,3 +399,85 @@ def test_the_identity_has_what_was_given_to_the_call_and_no_bytes() -> None:
 def test_a_call_that_is_not_one_launch_of_the_kernel_is_refused(enqueued: list[Any], words: str) -> None:
     with pytest.raises(LaunchError, match=words):
         of_cute(*enqueued).launch(lambda: None)
+
+
+# --- CuPy ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cupy_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An installed CuPy, as far as its folder of headers goes."""
+    headers = tmp_path / "_core" / "include"
+    (headers / "cupy").mkdir(parents=True)
+    installed = ModuleType("handed_samples")
+    installed.__file__ = str(tmp_path / "__init__.py")
+    monkeypatch.setitem(sys.modules, "handed_samples", installed)
+    return headers
+
+
+def source_of(kernel: Any, name: str | None = None) -> KernelSource:
+    source = read_cupy(kernel, name).source
+    assert source is not None
+    return source
+
+
+def test_a_raw_kernel_is_compiled_from_its_own_source_and_options() -> None:
+    code = read_cupy(raw("scale"))
+    source = code.source
+    assert source is not None
+    assert (source.name, source.options, source.compiler) == ("scale", ("--use_fast_math",), "nvrtc")
+    binary = compile_kernel(source, "sm_90")
+    assert [parameter.size for parameter in binary.parameters] == [8, 4, 4]
+    assert binary.source_hash
+    assert not code.cooperative
+
+
+def test_nvcc_and_cooperative_launches_are_kept() -> None:
+    code = read_cupy(raw("scale", backend="nvcc", enable_cooperative_groups=True, options=()))
+    assert code.cooperative
+    assert code.source is not None
+    assert (code.source.compiler, code.source.options) == ("nvcc", ("--std=c++17", "-ftz=true"))
+
+
+def test_cupy_s_folders_are_searched_as_cupy_does_its_cccl_first(cupy_folder: Path) -> None:
+    source = source_of(raw("scale"))
+    cccl = [f"-I{cupy_folder / 'cupy/_cccl' / part}" for part in ("cub", "thrust", "libcudacxx")]
+    assert list(source.options) == [*cccl, "--use_fast_math", f"-I{cupy_folder}"]
+
+
+def test_a_template_of_a_module_is_known_by_its_name_expression() -> None:
+    source = source_of(module("copies"), "copy<int>")
+    assert compile_kernel(source, "sm_90").name == "copy<int>"
+
+
+def test_a_function_of_a_module_is_known_by_the_name_expression_of_its_symbol() -> None:
+    """A RawModule of CuPy 14 gives it the symbol for a name, and the name expressions of the whole module."""
+    expressions = ["copy<int>", "copy< float >"]
+    code = read_cupy(raw("scale", name="_Z4copyIfEvPT_", name_expressions=expressions))
+    assert code.source is not None
+    assert (code.name, code.source.expression) == ("copy< float >", "copy< float >")
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: read_cupy(raw("scale"), "other"), "a RawKernel has its name; name='other' is for a RawModule"),
+        (
+            lambda: read_cupy(raw("scale", name="_Z4copyIfEvPT_", name_expressions=["copy<real>"])),
+            "give the module and the name expression, from_cupy\\(module, 'copy<real>'\\)",
+        ),
+        (
+            lambda: read_cupy(raw("scale", translate_cucomplex=True)),
+            f"CuPy translates its cuComplex.h .*{UNPAIRED.format('CuPy')}",
+        ),
+        (lambda: read_cupy(module("copies")), "takes a RawModule with the name of a kernel"),
+        (
+            lambda: read_cupy(SimpleNamespace()),
+            f"with the name of a kernel, not SimpleNamespace.* {UNPAIRED[:30]}",
+        ),
+        (lambda: read_cupy(print), "not builtin_function_or_method"),
+    ],
+)
+def test_what_is_no_kernel_of_cupy_s_is_refused_with_the_remedy(make: Any, words: str) -> None:
+    with pytest.raises(UnsupportedKernel, match=words):
+        make()

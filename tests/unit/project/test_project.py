@@ -13,7 +13,6 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterable
-from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -43,19 +42,6 @@ def test_what_the_repository_installs_is_pinned_and_its_own_needs_are_no_extras(
     assert extras.keys() & GROUPS.keys() == set()
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert set(re.findall(r"--group (\w+)", makefile)) <= GROUPS.keys()
-
-
-def test_the_package_is_typed_and_names_the_plugin_and_the_command() -> None:
-    points = {(point.group, point.name): point.value for point in metadata.distribution("pytest-gpuperf").entry_points}
-    assert points["pytest11", "gpuperf"] == "pytest_gpuperf.plugin"
-    assert points["console_scripts", "gpuperf"] == "pytest_gpuperf.cli:main"
-    assert (ROOT / "pytest_gpuperf" / "py.typed").is_file()
-
-
-def test_make_has_the_targets_of_the_readme() -> None:
-    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    named = re.findall(r"^make (\w+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert {"demo", "test"} <= set(named) <= set(targets)
 
 
 @pytest.mark.parametrize(
@@ -91,14 +77,6 @@ def test_the_plugin_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == []
-
-
-def test_version_is_said_once_and_alike() -> None:
-    import pytest_gpuperf
-
-    assert metadata.version("pytest-gpuperf") == pytest_gpuperf.__version__
-    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    assert f"\nversion: {pytest_gpuperf.__version__}\n" in citation
 
 
 def test_the_guide_for_contributors_says_of_each_room_what_it_is_for() -> None:

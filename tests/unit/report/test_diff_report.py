@@ -15,7 +15,6 @@ from pytest_gpuperf.report.diff import (
     names_of,
     rows_of,
     run_text,
-    summary_of,
 )  # fmt: skip
 from pytest_gpuperf.report.markdown import MOST_CHARACTERS
 
@@ -80,22 +79,6 @@ def test_names_of_few_are_said_and_of_many_counted() -> None:
     assert names_of(several) == "4 workloads of test_a[...], 2 of test_b"
     many = [key(f"test_{letter}", f"{n}") for letter in "abcde" for n in range(2)]
     assert names_of(many) == "2 workloads of test_a, 2 of test_b, 2 of test_c and 4 of others"
-
-
-def test_new_gone_and_moved_workloads_are_listed() -> None:
-    moved = changed(key("test_new"), was=key("test_old"))
-    diff = diff_of(moved, new=(key("test_came"),), gone=(key("test_went"),))
-    assert rows(diff) == [
-        ("test_new [scale]", "", "moved from test_a.py::test_old"),
-        ("test_came [scale]", "", "new"),
-        ("test_went [scale]", "", "gone"),
-    ]
-    assert summary_of(diff) == "1 workload new, 1 workload gone, 1 workload moved"
-    run = RunDiff("g", (1.0, 2.0))
-    kernels = [changed(key(f"test_{name}"), run, kernel=name) for name in "abc"]
-    more = diff_of(*kernels, changed(key("test_d"), run, kernel=""), new=(key("test_n1"), key("test_n2")))
-    assert summary_of(more) == "3 kernels changed, 1 callable changed, 2 workloads new"
-    assert summary_of(diff_of()) == "No figure differs"
 
 
 # --- Markdown ------------------------------------------------------------------------------------

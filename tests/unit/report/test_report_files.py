@@ -22,11 +22,10 @@ from pytest_gpuperf.formatting import escape_ci_commands, visible
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Advice, Change, Judgement, TimeFigures, Verdict
-from pytest_gpuperf.report import files, markdown, render
+from pytest_gpuperf.report import files, markdown
 from pytest_gpuperf.report.document import Document, RunReport, document_of
 from pytest_gpuperf.report.files import NotWritten, write_report, write_reports
 from pytest_gpuperf.report.markdown import CUT_OFF, MARKER, MOST_CHARACTERS, as_markdown
-from pytest_gpuperf.report.order import MARKUP
 from pytest_gpuperf.report.render import as_page
 
 LETTERS = [chr(code) for code in range(0x41, 0x41 + 60)]
@@ -94,12 +93,6 @@ def test_the_commit_and_the_compiler_are_told() -> None:
     assert "commit `abababababab` of faster\\_scan, with changes" in as_markdown(document)
     again = document_of(msgspec.json.decode(msgspec.json.encode(document.report), type=RunReport))
     assert as_markdown(again) == as_markdown(document)
-
-
-def test_every_verdict_that_is_marked_in_the_terminal_has_a_colour_on_the_page() -> None:
-    template = (Path(render.__file__).parent / "templates" / "report.html").read_text(encoding="utf-8")
-    styled = set(re.findall(r"\.([A-Z][A-Z-]+)(?=[, ])", template))
-    assert {verdict.value for verdict, marks in MARKUP.items() if marks} <= styled
 
 
 def test_an_older_report_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,11 +187,8 @@ def test_no_name_leaves_its_place(name: str) -> None:
     assert {tag: hostile.seen.count(tag) for tag in allowed} == {tag: plain.seen.count(tag) for tag in allowed}
 
 
-@pytest.mark.parametrize("times", [4, 100])
-def test_many_hostile_names_are_whole_tables_and_whole_sections(times: int) -> None:
-    document = a_red_run((*HOSTILE, *LONG), times=times)
-    assert len(document.rows) == times * (len(HOSTILE) + len(LONG)) + 1
-    text = as_markdown(document)
+def test_many_hostile_names_are_whole_tables_and_whole_sections() -> None:
+    text = as_markdown(a_red_run((*HOSTILE, *LONG), times=100))
     assert len(text) <= MOST_CHARACTERS
     found = rendered(text)
     assert found.seen.count("td") % 5 == 0

@@ -73,11 +73,6 @@ BUILDS = {
         f"_ZN{part('_GLOBAL__N__00be0d96_12_my_kernel_cu_a1b2c3d4_12345')}4anonEPf",
         "(anonymous namespace)::anon(float*)",
     ),
-    "a static kernel": (
-        f"_ZN{part('_INTERNAL_7b9b3a1c_9_kernel_cu_0fd1a2b3_1234')}6kernelEPf",
-        f"_ZN{part('_INTERNAL_00000000_9_kernel_cu_11111111_9999')}6kernelEPf",
-        "(anonymous namespace)::kernel(float*)",
-    ),
     "another CUB, other architectures": (
         "_ZN3cub47CUB_200802_SM_700_750_800_860_890_900_1000_120011EmptyKernelIvEEvv",
         f"_ZN3cub{part('CUB_200900_SM_800_900')}11EmptyKernelIvEEvv",

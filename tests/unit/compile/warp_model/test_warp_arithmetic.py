@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_gpuperf.compile.machine_code.sass import Instruction
@@ -10,8 +13,7 @@ from pytest_gpuperf.compile.warp_model.decode import decode
 from pytest_gpuperf.compile.warp_model.launch_inputs import special_registers
 from pytest_gpuperf.compile.warp_model.registers import Machine
 
-WORD = 0xFFFFFFFF
-words = st.integers(0, WORD)
+words = st.integers(0, 0xFFFFFFFF)
 
 
 def machine(**registers: int) -> Machine:
@@ -34,79 +36,54 @@ def number(on: Machine, register: str) -> int:
     return bits
 
 
-def signed(bits: int) -> int:
-    return bits - ((bits >> 31) << 32)
+def signed(bits: int, of: int = 32) -> int:
+    return bits - ((bits >> of - 1) << of)
 
 
-def signed64(bits: int) -> int:
-    return bits - ((bits >> 63) << 64)
+def wide(low: int, high: int) -> int:
+    return low | high << 32
 
 
-@given(words, words, words, words)
-def test_64_bit_sums_carry_and_differences_borrow(a: int, b: int, high_a: int, high_b: int) -> None:
-    one, other, mask = a | high_a << 32, b | high_b << 32, (1 << 64) - 1
-    on = run(
-        machine(R2=a, R3=high_a, R4=b, R5=high_b),
-        ("IADD3", "R6, P0, R2, -R4, RZ"), ("IMAD.X", "R7, R3, 0x1, ~R5, P0"),
-        ("IADD3", "R8, P0, R2, R4, RZ"), ("IADD3.X", "R9, R3, R5, RZ, P0, !PT"),
-    )  # fmt: skip
-    assert number(on, "R6") | number(on, "R7") << 32 == one - other & mask
-    assert number(on, "R8") | number(on, "R9") << 32 == one + other & mask
+RESULTS: dict[str, tuple[list[str], bool, Callable[..., int]]] = {
+    # instructions, whether R7 is the upper word of the result in R6, and what that is: R2 to R5 are a, b, c and d
+    "a difference borrows": (["IADD3 R6, P0, R2, -R4, RZ", "IMAD.X R7, R3, 0x1, ~R5, P0"], True,
+                             lambda a, b, c, d, s: wide(a, b) - wide(c, d)),
+    "a sum carries": (["IADD3 R6, P0, R2, R4, RZ", "IADD3.X R7, R3, R5, RZ, P0, !PT"], True,
+                      lambda a, b, c, d, s: wide(a, b) + wide(c, d)),
+    "a wide product is signed": (["IMAD.WIDE R6, R2, R3, R4"], True,
+                                 lambda a, b, c, d, s: signed(a) * signed(b) + wide(c, d)),
+    "unless it says otherwise": (["IMAD.WIDE.U32 R6, R2, R3, R4"], True, lambda a, b, c, d, s: a * b + wide(c, d)),
+    "a scaled address": (["LEA R6, P0, R2, R4, {s:#x}", "LEA.HI.X R7, R2, R5, RZ, {s:#x}, P0"], True,
+                         lambda a, b, c, d, s: (a << s) + wide(c, d)),
+    "a shift keeps the sign": (["SHF.R.S32.HI R6, RZ, {s:#x}, R2"], False, lambda a, b, c, d, s: signed(a) >> s),
+    "or drops it": (["SHF.R.U32.HI R6, RZ, {s:#x}, R2"], False, lambda a, b, c, d, s: a >> s),
+    "to the left": (["SHF.L.U32 R6, R2, {s:#x}, RZ"], False, lambda a, b, c, d, s: a << s),
+    "around": (["SHF.L.W.U32.HI R6, R2, {s:#x}, R2"], False, lambda a, b, c, d, s: a << s | a >> 32 - s),
+    "and": (["LOP3.LUT R6, R2, R3, RZ, 0xc0, !PT"], False, lambda a, b, c, d, s: a & b),
+    "exclusive or of three": (["LOP3.LUT R6, R2, R3, R4, 0x96, !PT"], False, lambda a, b, c, d, s: a ^ b ^ c),
+    "a choice by a bit": (["LOP3.LUT P1, RZ, R2, 0x10, RZ, 0xc0, !PT", "SEL R6, R3, R4, P1"], False,
+                          lambda a, b, c, d, s: b if a & 0x10 else c),
+    "a comparison of two words": (["ISETP.GE.U32.AND P0, PT, R2, R4, PT", "ISETP.GE.AND.EX P0, PT, R3, R5, PT, P0",
+                                   "SEL R6, 0x1, RZ, P0"], False,
+                                  lambda a, b, c, d, s: signed(wide(a, b), 64) >= signed(wide(c, d), 64)),
+    "in one instruction": (["ISETP.GE.S64.AND P1, PT, R2, R4, PT", "SEL R6, 0x1, RZ, P1"], False,
+                           lambda a, b, c, d, s: signed(wide(a, b), 64) >= signed(wide(c, d), 64)),
+    "of inequality": (["ISETP.NE.U32.AND P2, PT, R2, R4, PT", "ISETP.NE.AND.EX P2, PT, R3, R5, PT, P2",
+                       "SEL R6, 0x1, RZ, P2"], False, lambda a, b, c, d, s: (a, b) != (c, d)),
+    "a signed minimum": (["IMNMX R6, R2, R3, PT"], False, lambda a, b, c, d, s: min(signed(a), signed(b))),
+    "a maximum": (["VIMNMX.U32 R6, R2, R3, !PT"], False, lambda a, b, c, d, s: max(a, b)),
+    "an absolute value": (["IABS R6, R2"], False, lambda a, b, c, d, s: abs(signed(a))),
+}  # fmt: skip
 
 
-@given(words, words, words)
-def test_wide_multiply_add_is_signed_unless_it_says_otherwise(a: int, b: int, c: int) -> None:
-    on = run(machine(R2=a, R3=b, R4=c, R5=0), ("IMAD.WIDE", "R6, R2, R3, R4"), ("IMAD.WIDE.U32", "R8, R2, R3, R4"))
-    assert number(on, "R6") | number(on, "R7") << 32 == (signed(a) * signed(b) + c) & (1 << 64) - 1
-    assert number(on, "R8") | number(on, "R9") << 32 == (a * b + c) & (1 << 64) - 1
-
-
-@given(words, st.integers(0, 31), words)
-def test_scaled_addresses_come_out_in_both_words(index: int, shift: int, base: int) -> None:
-    on = run(
-        machine(R2=index, R3=0, R4=base, R5=1),
-        ("LEA", f"R6, P0, R2, R4, {shift:#x}"), ("LEA.HI.X", f"R7, R2, R5, R3, {shift:#x}, P0"),
-    )  # fmt: skip
-    expected = ((index << shift) + (base | 1 << 32)) & (1 << 64) - 1
-    assert number(on, "R6") | number(on, "R7") << 32 == expected
-
-
-@given(words, st.integers(0, 31))
-def test_shifts_keep_the_sign_where_they_should(bits: int, distance: int) -> None:
-    on = run(
-        machine(R2=bits),
-        ("SHF.R.S32.HI", f"R3, RZ, {distance:#x}, R2"), ("SHF.R.U32.HI", f"R4, RZ, {distance:#x}, R2"),
-        ("SHF.L.U32", f"R5, R2, {distance:#x}, RZ"), ("SHF.L.W.U32.HI", f"R6, R2, {distance:#x}, R2"),
-    )  # fmt: skip
-    assert number(on, "R3") == signed(bits) >> distance & WORD
-    assert number(on, "R4") == bits >> distance
-    assert number(on, "R5") == bits << distance & WORD
-    assert number(on, "R6") == (bits << distance | bits >> 32 - distance) & WORD
-
-
-@given(words, words, words)
-def test_any_function_of_three_bits(a: int, b: int, c: int) -> None:
-    on = run(
-        machine(R2=a, R3=b, R4=c),
-        ("LOP3.LUT", "R5, R2, R3, RZ, 0xc0, !PT"), ("LOP3.LUT", "R6, R2, R3, R4, 0x96, !PT"),
-        ("LOP3.LUT", "P1, RZ, R2, 0x10, RZ, 0xc0, !PT"), ("SEL", "R7, R3, R4, P1"),
-    )  # fmt: skip
-    assert number(on, "R5") == a & b
-    assert number(on, "R6") == a ^ b ^ c
-    assert number(on, "R7") == (b if a & 0x10 else c)
-
-
-@given(st.integers(0, (1 << 64) - 1), st.integers(0, (1 << 64) - 1))
-def test_comparisons_of_two_words_agree_with_those_of_one_instruction(a: int, b: int) -> None:
-    on = run(
-        machine(R2=a & WORD, R3=a >> 32, R4=b & WORD, R5=b >> 32),
-        ("ISETP.GE.U32.AND", "P0, PT, R2, R4, PT"), ("ISETP.GE.AND.EX", "P0, PT, R3, R5, PT, P0"),
-        ("ISETP.GE.S64.AND", "P1, PT, R2, R4, PT"), ("ISETP.NE.U32.AND", "P2, PT, R2, R4, PT"),
-        ("ISETP.NE.AND.EX", "P2, PT, R3, R5, PT, P2"),
-        ("SEL", "R6, 0x1, RZ, P0"), ("SEL", "R7, 0x1, RZ, P1"), ("SEL", "R8, 0x1, RZ, P2"),
-    )  # fmt: skip
-    assert number(on, "R6") == number(on, "R7") == int(signed64(a) >= signed64(b))
-    assert number(on, "R8") == int(a != b)
+@pytest.mark.parametrize("case", RESULTS)
+@settings(max_examples=30)
+@given(words, words, words, words, st.integers(0, 31))
+def test_results_are_those_of_python(case: str, a: int, b: int, c: int, d: int, s: int) -> None:
+    lines, is_wide, expected = RESULTS[case]
+    on = run(machine(R2=a, R3=b, R4=c, R5=d), *(tuple(line.format(s=s).split(" ", 1)) for line in lines))  # type: ignore[arg-type]
+    found = wide(number(on, "R6"), number(on, "R7") if is_wide else 0)
+    assert found == expected(a, b, c, d, s) & (1 << (64 if is_wide else 32)) - 1
 
 
 @given(st.integers(0, 1 << 22), st.integers(1, 1 << 20))
@@ -122,16 +99,6 @@ def test_a_division_of_integers_is_followed_through_its_reciprocal(a: int, b: in
     quotient, rest = number(on, "R8"), number(on, "R9")
     assert quotient * b + rest == a
     assert a // b - quotient in (0, 1, 2)  # the code corrects it with compares behind this
-
-
-@given(words, words)
-def test_minimum_maximum_and_absolute_value(a: int, b: int) -> None:
-    on = run(
-        machine(R2=a, R3=b),
-        ("IMNMX", "R4, R2, R3, PT"), ("VIMNMX.U32", "R5, R2, R3, !PT"), ("IABS", "R6, R2"),
-    )  # fmt: skip
-    assert (signed(number(on, "R4")), number(on, "R5")) == (min(signed(a), signed(b)), max(a, b))
-    assert number(on, "R6") == abs(signed(a)) & WORD
 
 
 def test_a_result_under_a_predicate_is_merged_lane_by_lane() -> None:

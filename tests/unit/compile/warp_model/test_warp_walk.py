@@ -106,12 +106,6 @@ def test_a_loop_has_its_rounds(rounds: int, kernels: list[tuple[str, ...]]) -> N
     assert [walked(*lines).executed["fp32"] for lines in kernels] == [rounds] * len(kernels)
 
 
-def test_a_counter_that_is_shifted_and_hardly_moves_ends_all_the_same() -> None:
-    run = walked("MOV R0, 0x9", ADD, "SHF.R.U32.HI R0, RZ, 0x1, R0", "IADD3 R0, R0, 0x3, RZ",
-                 "ISETP.GT.AND P0, PT, R0, RZ, PT", "@P0 BRA 1", "EXIT")  # fmt: skip
-    assert run.executed["fp32"] > 1
-
-
 def test_a_branch_by_lane_is_walked_on_both_sides_by_some_lanes_each() -> None:
     run = walked("S2R R0, SR_TID.X", "LOP3.LUT R2, R0, 0x1, RZ, 0xc0, !PT", "ISETP.NE.AND P0, PT, R2, RZ, PT",
                  "@P0 BRA 7", *["FADD R1, R1, R1"] * 2, "BRA 8", "FMUL R1, R1, R1", "EXIT")  # fmt: skip
