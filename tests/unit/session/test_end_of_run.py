@@ -65,20 +65,6 @@ def test_run_that_gathered_nothing_fails_unless_it_failed_already(run: Run, case
         assert (outcome.nothing.startswith(words), bool(outcome.nothing)) == (True, bool(words))
 
 
-def test_missing_record_fails_a_run_that_is_green_so_far(gated: Run) -> None:
-    came(gated, workloads=(MEASURED,))
-    assert finished(gated, INTERRUPTED) == (INTERRUPTED, Outcome())
-    status, outcome = finished(gated)
-    assert status == FAILED
-    assert outcome.missing[0].startswith("1 workload NOT-MEASURED on sm_90: its test was deleted or renamed: ")
-    gated.shared.outcome = Outcome()
-    status, outcome = finished(gated.with_options(open="warn"))
-    assert (status, outcome.missing, len(outcome.left_out)) == (OK, (), 1)
-    (gated.options.baselines / "manifest.json").write_text("{")
-    status, outcome = finished(gated.with_options(open="fail"))
-    assert (status, outcome.missing[0].partition(":")[0]) == (FAILED, "missing records cannot be found")
-
-
 def test_comparison_with_itself_is_said_unless_its_environment_is_another(
     gated: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,6 @@ import pytest
 from run_samples import COMPILER, MODULE, TEST, Run, judgement, static_record, workload
 
 from pytest_gpuperf import stash
-from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Verdict
@@ -79,16 +78,6 @@ def test_outcome(run: Run, without_gpu: Run, case: str) -> None:
     assert (test.ended_in, test.status) == ("call", status)
 
 
-def test_failed_measurement_fails_a_test_that_caught_it(run: Run) -> None:
-    problem = ValueError("reset")
-    for raised in (None, LATER, CheckedOnly("no times")):
-        item = run.item()
-        for noted in (CheckedOnly("no times"), problem, WRONG):
-            stash.record_of(item).note_failure(noted)
-        assert ended(item, raised) is problem
-    assert ended(item, WRONG) is WRONG
-
-
 def test_early_stops(run: Run, without_gpu: Run) -> None:
     """In a fixture, after another one, and by a driver that is missing once there is a kernel."""
     item = run.item()
@@ -106,23 +95,7 @@ def test_early_stops(run: Run, without_gpu: Run) -> None:
         assert not end_of_test.stops_early(item, ValueError("another"))
 
 
-# --- judging -------------------------------------------------------------------------------------
-
-
-class Unreadable:
-    def __getattr__(self, name: str) -> Any:
-        raise BaselineError("baselines/sm_90/x.json is no JSON")
-
-
-def test_unreadable_baseline_fails_the_test_unless_that_failed_by_itself(run: Run) -> None:
-    run.shared.store = Unreadable()
-    for problem in (None, LATER, CheckedOnly("no times")):
-        assert isinstance(raised := ended(run.item(), problem), FAILED)
-        assert str(raised) == "baselines/sm_90/x.json is no JSON"
-    assert ended(run.item(), WRONG) is WRONG
-
-
-# --- confirmation, a lost GPU ----------------------------------------------------------------------
+# --- confirmation ----------------------------------------------------------------------------------
 
 
 def test_slower_workload_is_confirmed_unless_its_test_failed_on_purpose(
@@ -141,16 +114,6 @@ def test_slower_workload_is_confirmed_unless_its_test_failed_on_purpose(
         assert isinstance(ended(run.item(), problem), FAILED | AssertionError)
     end_of_test.attach(run.item(), report())
     assert second == [*["confirmed"] * 4, "given up", "given up"]
-
-
-def test_test_that_breaks_the_gpu_fails_for_that_and_the_process_knows(run: Run) -> None:
-    item = run.item()
-    launches = SimpleNamespace(last=["copy"])
-    run.shared.opened = SimpleNamespace(fault=lambda: "an illegal address", launches=launches)
-    raised = ended(item, CheckedOnly("no times"))
-    assert isinstance(raised, FAILED)
-    assert str(raised).startswith("a kernel faulted on the GPU: an illegal address\n  last launched: copy\n")
-    assert run.shared.gpu_lost == item.nodeid
 
 
 # --- reports -------------------------------------------------------------------------------------

@@ -15,11 +15,11 @@ from pytest_gpuperf.explain import Estimates, VersionPair
 from pytest_gpuperf.judge.static_weight import StaticEstimate
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.task import Revision, RevisionTask
-from pytest_gpuperf.model.verdict import Advice, Change, Judgement, Verdict
+from pytest_gpuperf.model.task import Revision
+from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 from pytest_gpuperf.revision.foreign_files import FOREIGN
 from pytest_gpuperf.session import judge_test
-from pytest_gpuperf.session.judge_test import in_order, judge_static, unrecorded_cubins
+from pytest_gpuperf.session.judge_test import judge_static, unrecorded_cubins
 from pytest_gpuperf.test_record import TestRecord
 
 BLOCK = (32, 1, 1)
@@ -64,23 +64,6 @@ def test_verdict_is_that_on_the_record_of_the_same_name(run: Run) -> None:
     one = workload("copy", judgement(Verdict.SAME), static=dict.fromkeys(("sm_90", "sm_80"), static_record()))
     several = judge_static(run.shared, one, of(one), Estimates(run.store, {}, None))
     assert [each.target for each in several.judgements] == ["sm_90", "sm_80", "nvidia-h200"]
-
-
-def test_kernel_that_was_not_launched_is_known_by_its_code_before_its_name(run: Run) -> None:
-    record(run, static_record("c0", block=BLOCK), "copy of 16 MB")
-    assert judged(run, kernel(static_record(), launched=False)).verdict is Verdict.UNCHANGED
-    assert judged(run, kernel(static_record(block=BLOCK))).verdict is Verdict.NEW
-    record(run, static_record("c1", block=BLOCK))
-    assert judged(run, kernel(static_record("c0"), launched=False)).verdict is Verdict.UNCHANGED
-    assert judged(run, kernel(static_record("c2"), launched=False)).verdict is Verdict.SAME
-
-
-def test_record_that_another_workload_stands_for_is_not_compared_with(run: Run) -> None:
-    works = kernel(static_record("c0"), launched=False), kernel(static_record("c2"), "copy [-DA]", launched=False)
-    record(run, static_record("c0", block=BLOCK))
-    assert judged(run, *works).verdict is Verdict.NEW
-    record(run, static_record("c1", block=BLOCK), "copy [-DB]")
-    assert judged(run, *works).verdict is Verdict.SAME
 
 
 def test_machine_code_is_unrecorded_unless_the_record_has_the_same_and_its_cubin(run: Run) -> None:
@@ -155,28 +138,7 @@ def test_changed_code_is_weighed(run: Run, comparison: Comparison, case: str) ->
     assert sorted(comparison.asked) == sorted(asked)
 
 
-def test_time_outranks_code_where_there_is_a_gpu(run: Run, without_gpu: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = msgspec.structs.replace(judgement(Verdict.WORSE, "static"), changes=(TURNS,))
-    one = workload("copy", code, judgement(Verdict.SLOWER), judgement(Verdict.SAME))
-    monkeypatch.setattr(judge_test, "overridden_by_time", lambda judgements, arch: judgements[::-1])
-    found = in_order(run.shared, one).judgements
-    assert [each.verdict for each in found] == [Verdict.SAME, Verdict.SLOWER, Verdict.WORSE]
-    assert [each.changes for each in found] == [(), (TURNS,), (TURNS,)]
-    assert in_order(without_gpu.shared, one) == one
-
-
 # --- a revision, and renamed workloads ---------------------------------------------------------------
-
-
-def test_process_of_a_revision_keeps_every_kernel_and_all_machine_code(run: Run) -> None:
-    folder, test = run.config.rootpath, TestRecord(MODULE, TEST)
-    run.with_options(enabled=False, task=RevisionTask(folder=folder, others=(), tree=folder, reading=3, writing=4))
-    for code in ("c0", "c1"):
-        new = msgspec.structs.replace(static_record(code), source_hash=code * 32)
-        test.add_compiled("copy", {"sm_90": new}, COMPILER, (f"-D={code}",), "a.cu")
-    test.cubins = {"ab": b"machine code"}
-    assert judge_test.judge_test(run.shared, test, whole=True) == ""
-    assert (len(test.workloads), test.unrecorded) == (2, {"ab"})
 
 
 RENAMED: dict[str, tuple[str, bool, Verdict, str]] = {
@@ -204,29 +166,3 @@ def test_renamed_workload_is_recognised(run: Run, monkeypatch: pytest.MonkeyPatc
     (found,) = test.workloads["new"].judgements
     assert (found.verdict, found.reason[: len(reason)]) == (verdict, reason)
     assert test.workloads["new"].was == (key("old") if code == "c0" else None)
-
-
-# --- causes ------------------------------------------------------------------------------------------
-
-CAUSE = Advice(cause="bank conflicts", evidence=(), gain=0.4)
-TELLING = {Verdict.SLOWER, Verdict.WORSE, Verdict.BETTER, Verdict.SAME}
-
-
-def test_causes_are_looked_for_where_something_changed(
-    run: Run, without_gpu: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[Any] = []
-
-    def explain_each(estimates: Any, comparisons: Any) -> Any:
-        asked.extend(comparisons)
-        return [(None, "after", (CAUSE,)) for _ in comparisons]
-
-    monkeypatch.setattr(judge_test, "explain_each", explain_each)
-    for process, facts in ((run, run.shared.device.facts), (without_gpu, None)):
-        asked.clear()
-        test = of(*(workload(one.value, judgement(Verdict.UNCHANGED), judgement(one)) for one in Verdict))
-        judge_test.explain_test(process.shared, test, "estimates")  # type: ignore[arg-type]
-        assert {Verdict(name) for name, work in test.workloads.items() if work.advice == (CAUSE,)} == TELLING
-        assert [(one.estimates, len(one.workloads), one.facts) for one in asked] == [
-            ("estimates", len(Verdict), facts)
-        ] * len(TELLING)
