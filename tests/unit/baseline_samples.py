@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
+from record_samples import profile_of
+
 from pytest_gpuperf.baselines.store import Baselines, Update
-from pytest_gpuperf.model.evidence import Key, Occupancy, StaticProfile, StaticRecord
+from pytest_gpuperf.model.evidence import Key, Occupancy, StaticRecord
 from pytest_gpuperf.model.time_record import HostTime, Identity, Round, Session, TimeRecord
 
 H200 = "nvidia-h200"
@@ -21,18 +23,9 @@ def make_key(
 
 
 def make_static(registers: int = 32, opcodes: dict[str, int] | None = None, config: str = "") -> StaticRecord:
-    profile = StaticProfile(
-        registers=registers,
-        stack_bytes=0,
-        spill_store_bytes=0,
-        spill_load_bytes=0,
-        shared_bytes=4224,
-        constant_bytes=368,
-        barriers=1,
-        code_bytes=1152,
-        instructions=61,
-        opcodes=opcodes if opcodes is not None else {"global_load": 4, "barrier": 1, "shared_store": 4},
-        code_hash="c0" * 32,
+    usual = {"global_load": 4, "barrier": 1, "shared_store": 4}
+    profile = profile_of(
+        registers=registers, shared_bytes=4224, barriers=1, opcodes=usual if opcodes is None else opcodes
     )
     occupancy = Occupancy(blocks_per_sm=2, warps_per_sm=32, fraction=2 / 3, limiter="registers")
     return StaticRecord(
@@ -44,16 +37,10 @@ def make_static(registers: int = 32, opcodes: dict[str, int] | None = None, conf
 def make_session(number: int = 1, **changes: object) -> Session:
     """Session ``number`` was taken on the number-th of November."""
     fields: dict[str, object] = {
-        "id": f"202611{number:02}T101500-9f3a",
-        "date": f"2026-11-{number:02}T10:15:00Z",
-        "gpu": "NVIDIA H200",
-        "uuid": "GPU-1",
-        "driver": "580.95.05",
-        "toolchain": NVRTC,
-        "timer": "cupti",
-        "tick_ns": 32.0,
+        "id": f"202611{number:02}T101500-9f3a", "date": f"2026-11-{number:02}T10:15:00Z", "gpu": "NVIDIA H200",
+        "uuid": "GPU-1", "driver": "580.95.05", "toolchain": NVRTC, "timer": "cupti", "tick_ns": 32.0,
         "overhead_ns": 0.0,
-    }
+    }  # fmt: skip
     return Session(**{**fields, **changes})  # type: ignore[arg-type]
 
 
@@ -64,14 +51,10 @@ def make_round(session: Session, midmean: float = 51234.2) -> Round:
 def make_time(session: Session, *, rounds: Iterable[Round] | None = None, **changes: object) -> TimeRecord:
     fields: dict[str, object] = {
         "identity": Identity(code="c0" * 32, launch="grid=(1024, 1, 1) block=(32, 32, 1) shared=0"),
-        "timer": "cupti",
-        "cache": "cold",
-        "rounds": rounds or (make_round(session), make_round(session)),
-        "sessions": (session,),
-        "kernel": "transpose_padded",
-        "cubin": hashlib.sha256(CUBIN).hexdigest(),
+        "timer": "cupti", "cache": "cold", "rounds": rounds or (make_round(session), make_round(session)),
+        "sessions": (session,), "kernel": "transpose_padded", "cubin": hashlib.sha256(CUBIN).hexdigest(),
         "block": (32, 32, 1),
-    }
+    }  # fmt: skip
     return TimeRecord(**{**fields, **changes})  # type: ignore[arg-type]
 
 

@@ -13,19 +13,25 @@ CODE = "c0" * 32
 LAUNCH = "grid=(8, 1, 1) block=(256, 1, 1) shared=0"
 
 
+def profile_of(**figures: Any) -> StaticProfile:
+    """Of a small kernel without spills and shared memory."""
+    known = {"registers": 32, "stack_bytes": 0, "spill_store_bytes": 0, "spill_load_bytes": 0, "shared_bytes": 0,
+             "constant_bytes": 368, "barriers": 0, "code_bytes": 1152, "instructions": 61, "opcodes": {},
+             "code_hash": CODE}  # fmt: skip
+    return StaticProfile(**{**known, **figures})
+
+
 def static_of(
     *, code: str = CODE, block: tuple[int, int, int] = (256, 1, 1), registers: int = 40, spills: int = 0,
     occupancy: float = 0.5, kernel: str = "scale", source: str = "50" * 32, grid: tuple[int, int, int] | None = None,
     **profile: int,
 ) -> StaticRecord:  # fmt: skip
     """``spills``: bytes stored, and as many loaded."""
-    figures = {"stack_bytes": 0, "shared_bytes": 0, "constant_bytes": 368, "barriers": 0, "code_bytes": 1152,
-               "instructions": 61, **profile}  # fmt: skip
     return StaticRecord(
         kernel=kernel, source_hash=source, block=block, grid=grid,
-        profile=StaticProfile(
+        profile=profile_of(
             registers=registers, spill_store_bytes=spills, spill_load_bytes=spills, opcodes={"global_load": 4},
-            code_hash=code, **figures,
+            code_hash=code, **profile,
         ),
         occupancy=Occupancy(blocks_per_sm=4, warps_per_sm=32, fraction=occupancy, limiter="registers"),
     )  # fmt: skip

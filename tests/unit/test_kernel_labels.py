@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from record_samples import profile_of
 
-from pytest_gpuperf.model.evidence import StaticProfile, StaticRecord
+from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.test_record import CompiledKernel, TestRecord, labelled
 
 
 def compiled(code: str, *options: str, file: str = "work.cu", name: str = "work", source: str = "") -> CompiledKernel:
-    profile = StaticProfile(
-        registers=8, stack_bytes=0, spill_store_bytes=0, spill_load_bytes=0, shared_bytes=0, constant_bytes=0,
-        barriers=0, code_bytes=128, instructions=8, opcodes={}, code_hash=code * 64,
-    )  # fmt: skip
-    record = StaticRecord(kernel=name, source_hash=source, profile=profile)
+    record = StaticRecord(kernel=name, source_hash=source, profile=profile_of(code_hash=code * 64))
     return CompiledKernel(name, {"sm_90": record}, "nvrtc 13.0.88", options, file)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from record_samples import profile_of
+
 from pytest_gpuperf.advise.comparison import Case, Side, Usage
 from pytest_gpuperf.model.evidence import Occupancy, StaticProfile, StaticRecord
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
@@ -17,11 +19,7 @@ COPY = Usage(
 
 
 def profile(code: str = "a", **figures: Any) -> StaticProfile:
-    known: dict[str, Any] = {
-        "registers": 32, "stack_bytes": 0, "spill_store_bytes": 0, "spill_load_bytes": 0, "shared_bytes": 0,
-        "constant_bytes": 560, "barriers": 0, "code_bytes": 1024, "instructions": 50, "opcodes": {"fp32": 20},
-    }  # fmt: skip
-    return StaticProfile(**{**known, "code_hash": code * 64, **figures})
+    return profile_of(**{"opcodes": {"fp32": 20}, "code_hash": code * 64, **figures})
 
 
 def record(code: str = "a", *, block: int = 256, warps: int = 64, dynamic: int = 0, limiter: str = "warps",

@@ -7,23 +7,18 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from baseline_samples import make_session
 from git_samples import as_another_user, commit, git
 from record_samples import identity_of, static_of, time_of
 
 from pytest_gpuperf.baselines.store import BaselineStore, Update
 from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.model.evidence import Key, StaticRecord
-from pytest_gpuperf.model.time_record import Session, TimeRecord
+from pytest_gpuperf.model.time_record import TimeRecord
 
 H200, NVRTC, ARCHS = "nvidia-h200", "nvrtc 13.0.88", ("sm_80", "sm_90", "sm_120")
 NEW_CODE = "d1" * 32
-SESSIONS = [
-    Session(
-        id=name, date=f"2026-11-0{day}T10:00:00Z", gpu="NVIDIA H200", uuid="GPU-1", driver="580",
-        toolchain=NVRTC, timer="cupti", tick_ns=32.0, overhead_ns=0.0,
-    )
-    for day, name in ((1, "s1"), (2, "s2"))
-]  # fmt: skip
+SESSIONS = [make_session(number, id=f"s{number}") for number in (1, 2)]
 READ = "dram__bytes_read.sum"
 SPILLING = static_of(code=NEW_CODE, registers=48, spills=134, occupancy=0.4375)
 

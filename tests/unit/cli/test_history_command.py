@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from baseline_samples import make_session
 from git_samples import commit, git
 from record_samples import static_of, time_of
 
@@ -12,15 +13,11 @@ from pytest_gpuperf.baselines.store import BaselineStore, Update
 from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.cli.history_command import commits_of, series_of
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.time_record import Session
 
 KEY = Key(module="tests/test_scale.py", test="test_scale[=1+1]", workload="scale")
 QUIET = Key(module="tests/test_quiet.py", test="test_quiet", workload="<b>quiet</b>")
 NAMES = {"slower": KEY, "quiet": QUIET}
-SESSION = Session(
-    id="s1", date="2026-11-01T10:00:00Z", gpu="NVIDIA H200", uuid="GPU-1", driver="580",
-    toolchain="nvrtc 13.0.88", timer="cupti", tick_ns=32.0, overhead_ns=0.0,
-)  # fmt: skip
+SESSION = make_session(id="s1")
 SCATTER = (1.0, 0.997, 1.004, 1.001, 0.998, 1.003)
 PLANTED = 4
 

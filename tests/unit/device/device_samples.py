@@ -7,17 +7,12 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
+from record_samples import profile_of
 
 from pytest_gpuperf.device.interface import Configuration
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
-from pytest_gpuperf.model.evidence import KernelBinary, Parameter, StaticProfile
-
-PROFILE = StaticProfile(
-    registers=32, stack_bytes=0, spill_store_bytes=0, spill_load_bytes=0, shared_bytes=0, constant_bytes=0, barriers=0,
-    code_bytes=256, instructions=16, opcodes={}, code_hash="c0de",
-)  # fmt: skip
+from pytest_gpuperf.model.evidence import KernelBinary, Parameter
 
 
 def make_binary(
@@ -33,7 +28,7 @@ def make_binary(
     ]  # fmt: skip
     return KernelBinary(
         name="work", symbol="work", arch=arch, toolchain="nvrtc 13.0.88", source_hash="50", cubin=b"cubin",
-        profile=msgspec.structs.replace(PROFILE, **profile), parameters=tuple(made), max_threads_per_block=bound,
+        profile=profile_of(**{"code_hash": "c0de", **profile}), parameters=tuple(made), max_threads_per_block=bound,
         required_block=required_block,
     )  # fmt: skip
 

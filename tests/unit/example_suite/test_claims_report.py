@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from record_samples import static_of, time_of
 
 from pytest_gpuperf.device.discovery import nominal_facts
-from pytest_gpuperf.model.evidence import Occupancy, StaticProfile, StaticRecord
-from pytest_gpuperf.model.time_record import Identity, Round, TimeRecord
+from pytest_gpuperf.model.time_record import Round
 
 SUITE = Path(__file__).parents[3] / "example_suite"
 RUN = {
@@ -103,14 +103,9 @@ def test_partial_and_older_outcomes_make_no_page(
 
 
 def test_figures_of_a_workload_are_those_of_its_evidence(report: ModuleType) -> None:
-    profile = StaticProfile(
-        registers=24, stack_bytes=0, spill_store_bytes=0, spill_load_bytes=0, shared_bytes=0, constant_bytes=0,
-        barriers=0, code_bytes=16, instructions=1, opcodes={}, code_hash="",
-    )  # fmt: skip
-    occupancy = Occupancy(blocks_per_sm=8, warps_per_sm=48, fraction=0.75, limiter="registers")
-    record = StaticRecord(kernel="copy", source_hash="", profile=profile, occupancy=occupancy)
+    record = static_of(registers=24, occupancy=0.75)
     rounds = tuple(Round(session="s", midmean=midmean) for midmean in (4000.0, 9000.0))
-    time = TimeRecord(identity=Identity(code="", launch=""), timer="graph", cache="cold", rounds=rounds, bytes=10**6)
+    time = msgspec.structs.replace(time_of(bytes=10**6), rounds=rounds)
     counted = {"sm__cycles_elapsed.max": 9.0}
     facts = msgspec.structs.replace(nominal_facts("sm_90"), slug="nvidia-h200")
 

@@ -6,13 +6,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
+from record_samples import profile_of
 
 from pytest_gpuperf import run as product
 from pytest_gpuperf import stash
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.model.device_facts import DeviceFacts
-from pytest_gpuperf.model.evidence import Key, StaticProfile, StaticRecord
+from pytest_gpuperf.device.discovery import nominal_facts
+from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
 from pytest_gpuperf.options import Options
@@ -23,12 +25,7 @@ TEST = "test_copy"
 COMPILER = "nvrtc 13.0.88"
 
 
-H200 = DeviceFacts(
-    name="NVIDIA H200", slug="nvidia-h200", uuid="GPU-1", compute_capability=(9, 0), sm_count=132,
-    l2_bytes=60 << 20, memory_bytes=141 << 30, max_threads_per_block=1024, max_grid=(2**31 - 1, 65535, 65535),
-    max_block=(1024, 1024, 64), shared_bytes_per_block_optin=227 << 10,
-    shared_bytes_per_sm=228 << 10, registers_per_sm=65536, max_threads_per_sm=2048, max_blocks_per_sm=32,
-)  # fmt: skip
+H200 = msgspec.structs.replace(nominal_facts("sm_90"), name="NVIDIA H200", slug="nvidia-h200", uuid="GPU-1")
 
 
 def key(workload: str = "copy", test: str = TEST) -> Key:
@@ -43,10 +40,7 @@ def judgement(
 
 
 def static_record(code: str = "c0", kernel: str = "copy", cubin: str = "", **fields: Any) -> StaticRecord:
-    profile = StaticProfile(
-        registers=32, stack_bytes=0, spill_store_bytes=0, spill_load_bytes=0, shared_bytes=0, constant_bytes=0,
-        barriers=0, code_bytes=128, instructions=8, opcodes={}, code_hash=code * 32,
-    )  # fmt: skip
+    profile = profile_of(code_hash=code * 32)
     return StaticRecord(kernel=kernel, source_hash="50" * 32, profile=profile, cubin=cubin, **fields)
 
 

@@ -9,21 +9,18 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from record_samples import profile_of
 from simulated_gpu import SimulatedGpu
 
 from pytest_gpuperf.device.device_errors import GpuFault
 from pytest_gpuperf.device.launch import Kernel, Launch
 from pytest_gpuperf.judge.decision import ALPHA, Decision
-from pytest_gpuperf.model.evidence import KernelBinary, Parameter, StaticProfile
+from pytest_gpuperf.model.evidence import KernelBinary, Parameter
 from pytest_gpuperf.model.limits import LIMITS
 from pytest_gpuperf.timing.blocks import MOST_PAD, PAD_STEP, RELOAD_EVERY
 from pytest_gpuperf.timing.compare import Compared, compare
 from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent, MovingBuffers
 
-PROFILE = StaticProfile(
-    registers=32, stack_bytes=0, spill_store_bytes=0, spill_load_bytes=0, shared_bytes=0, constant_bytes=0, barriers=0,
-    code_bytes=256, instructions=200, opcodes={}, code_hash="c0de",
-)  # fmt: skip
 PARAMETERS = tuple(Parameter(offset=8 * i, size=size, type=name) for i, (size, name) in enumerate(
     [(8, "float const*"), (8, "float*"), (4, "int")]))  # fmt: skip
 
@@ -31,7 +28,7 @@ PARAMETERS = tuple(Parameter(offset=8 * i, size=size, type=name) for i, (size, n
 def binary(instructions: int = 200) -> KernelBinary:
     return KernelBinary(
         name="work", symbol="work", arch="sm_90", toolchain="nvrtc", source_hash="", cubin=b"",
-        profile=msgspec.structs.replace(PROFILE, instructions=instructions), parameters=PARAMETERS,
+        profile=profile_of(instructions=instructions), parameters=PARAMETERS,
     )  # fmt: skip
 
 
