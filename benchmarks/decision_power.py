@@ -1,21 +1,19 @@
-"""The decision on time, simulated: false SLOWER of equal work, and power at +1 % beside an older procedure's.
+"""The decision on time, simulated: false SLOWER of equal work, and power at +1 %.
 
-    git worktree add ../old 0a0ac3c5
-    python benchmarks/decision_power.py --old ../old --output docs/results/decision.md
+    python benchmarks/decision_power.py --output docs/results/decision.md
 
-Exit status 1 if equal kernels were slower, equal callables more often than the error rate allows, or 1 % more was
-found .02 less often than before.  Two minutes, without a GPU.  Blocks of equal kernels are drawn in pieces of eight,
+Exit status 1 if equal kernels were slower, or equal callables more often than the error rate allows.  Two minutes,
+without a GPU.  Blocks of equal kernels are drawn in pieces of eight,
 with fresh coins, from ``tests/replays`` or from the folder of ``paired_campaign.py kernels``.  Other blocks are normal.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
-import subprocess
 import sys
-import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -34,7 +32,7 @@ Noise = Callable[[np.random.Generator, int], tuple[Values, Values]]
 """Blocks of equal work, so many rows: log ratios of midmeans and of means."""
 EFFECTS = (0.0, LIMITS.tolerance, LIMITS.detect)
 TESTS = (1, 20, 500)
-"""That a run collects; the workload is the first of one.  For the older procedure: its number in the run."""
+"""That a run collects; the workload is the first of one."""
 SPREADS = (0.1, 0.3, 0.5, 1.0)
 """Standard deviation of normal blocks, percent."""
 PIECE, RELOAD = 4000, 8
@@ -43,23 +41,6 @@ WITHIN_PAIRS = 0.002
 """Standard deviation of the blocks of a pair of processes."""
 MEASURED = ((0.5, 0.0014), (0.9, 0.0056), (0.99, 0.012))
 """Quantiles of how far a callable's processes are apart, on H100s (``judge.decision.PROCESS_DEVIATION``)."""
-OLD = """
-import json
-import numpy as np
-from pytest_gpuperf.judge.block_decision import judge_many
-from pytest_gpuperf.judge.error_budget import ALPHA_FASTER, Spending
-from pytest_gpuperf.judge.policy import Policy
-from pytest_gpuperf.judge.tail import tail_worth
-asked, found = json.load(sys.stdin), []
-shares = [(Spending().share(i), Spending(ALPHA_FASTER).share(i)) for i in asked["tests"]]
-for file in asked["files"]:
-    r, means = np.load(file)
-    for alpha, alpha_faster in [*shares, *((alpha, 10 * alpha) for alpha in asked["alphas"])]:
-        policy = Policy(delta=0.005, epsilon=0.01, alpha=alpha, alpha_faster=alpha_faster)
-        codes, stops = judge_many(r, policy, tail_worth(means, 0.005))
-        found.append([int((codes == 0).sum()), int(np.median(stops))])
-print(json.dumps(found))
-"""
 
 
 def money(bets: Values) -> Values:
@@ -118,38 +99,19 @@ def redrawn(kernels: Sequence[tuple[Values, Values]]) -> Noise:
     return noise
 
 
-def blocks_table(noises: dict[str, Noise], runs: int, old: Path | None) -> tuple[list[str], bool]:
+def blocks_table(noises: dict[str, Noise], runs: int) -> tuple[list[str], bool]:
     """Verdicts by the blocks of one process; and whether a promise is broken."""
     alphas, rows, broken = [share(tests, 1) for tests in TESTS], [], False
-    cells = [(name, effect) for name in noises for effect in EFFECTS]
-    with tempfile.TemporaryDirectory() as folder:
-        files = [f"{folder}/{number}.npy" for number in range(len(cells))]
-        ours = [_judged(noises[name], effect, alphas, runs, files[at]) for at, (name, effect) in enumerate(cells)]
-        older = iter([["", ""]] * (2 * len(TESTS) * len(cells)))
-        if old:
-            asked = json.dumps({"files": files, "tests": TESTS, "alphas": alphas})
-            code = f"import sys; sys.path.insert(0, {str(old.resolve())!r})\n{OLD}"
-            older = iter(json.loads(subprocess.check_output([sys.executable, "-c", code], input=asked, text=True)))
-    for (name, effect), mine in zip(cells, ours, strict=True):
-        theirs = [next(older) for _ in range(2 * len(TESTS))]
-        for at, (tests, alpha) in enumerate(zip(TESTS, alphas, strict=True)):
-            (found, blocks), was, alike = mine[at], theirs[at], theirs[at + len(TESTS)]
-            allowed = 0.0 if not effect else runs * alpha + 4 * math.sqrt(runs * alpha)
-            broken |= found > allowed if effect < LIMITS.detect else found < (was[0] or 0) - 0.02 * runs
-            columns = (tests, found, was[0], alike[0], blocks, was[1], alike[1])
-            rows.append(f"| {name} | +{100 * effect:g} % | {' | '.join(map(str, columns))} |")
+    for name, effect in itertools.product(noises, EFFECTS):
+        rng, pieces = np.random.default_rng(1), []
+        for start in range(0, runs, PIECE):
+            r, means = (part + math.log1p(effect) for part in noises[name](rng, min(PIECE, runs - start)))
+            pieces.append(np.array(list(decided(r, means, alphas))))
+        for tests, alpha, (codes, stops) in zip(TESTS, alphas, np.concatenate(pieces, axis=2), strict=True):
+            found, allowed = int((codes == SLOWER).sum()), runs * alpha + 4 * math.sqrt(runs * alpha) if effect else 0.0
+            broken |= effect < LIMITS.detect and found > allowed
+            rows.append(f"| {name} | +{100 * effect:g} % | {tests} | {found} | {int(np.median(stops))} |")
     return rows, broken
-
-
-def _judged(noise: Noise, effect: float, alphas: Sequence[float], runs: int, file: str) -> list[tuple[int, int]]:
-    """SLOWER and median blocks at each error rate; the blocks are left in ``file`` for the older procedure."""
-    rng, pieces, found = np.random.default_rng(1), [], []
-    for start in range(0, runs, PIECE):
-        r, means = (part + math.log1p(effect) for part in noise(rng, min(PIECE, runs - start)))
-        pieces.append(np.stack([r, means]))
-        found.append(np.array(list(decided(r, means, alphas))))
-    np.save(file, np.concatenate(pieces, axis=1))
-    return [(int((codes == SLOWER).sum()), int(np.median(stops))) for codes, stops in np.concatenate(found, axis=2)]
 
 
 def by_prior(rng: np.random.Generator, rows: int) -> Values:
@@ -213,8 +175,7 @@ def callables_table(runs: int) -> tuple[list[str], bool]:
 PAGE = """\
 # The decision on time, simulated
 
-    git worktree add ../old 0a0ac3c5
-    python benchmarks/decision_power.py --old ../old --output docs/results/decision.md
+    python benchmarks/decision_power.py --output docs/results/decision.md
 
 made this page, without a GPU. The limits are 0.5 % (tolerated) and 1 % (must be found). So SLOWER is false for equal
 work (+0 %), and also at +0.5 %, where it is likeliest. A run has an error rate of 0.001 and collects so many *tests*.
@@ -224,18 +185,17 @@ The workload is the first of one of them, and has {alphas} of it for {tests} tes
 
 {runs} verdicts a row. A test fails only if a second process agrees, so the false ones are upper bounds. Normal
 blocks have the standard deviation of their name. Recorded blocks are of equal kernels ({recorded}), and each has a
-new coin. *Before* is the procedure of commit 0a0ac3c5 with its share for a run's first, 20th and 500th workload. *At
-this rate* is the same procedure with today's share.
+new coin.
 
-| blocks | truth | tests | SLOWER | before | at this rate | blocks, median | before | at this rate |
-|---|---|---|---|---|---|---|---|---|
+| blocks | truth | tests | SLOWER | blocks, median |
+|---|---|---|---|---|
 {blocks}
 
 ## Callables, by pairs of processes
 
 All blocks of a process have what the process has for life. How far processes of a callable are apart is drawn from
 the prior of `judge.decision`, or from the quantiles that were measured on H100s. The first pair decides by its blocks.
-After a SLOWER, fresh pairs follow until all pairs together decide, or eight did not. *Pairs* is the mean.
+After a SLOWER, fresh pairs follow until all pairs together decide, or 16 did not. *Pairs* is the mean.
 
 | processes are apart by | truth | tests | verdicts | SLOWER | passed | undecided | pairs |
 |---|---|---|---|---|---|---|---|
@@ -247,14 +207,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     replays = Path(__file__).resolve().parents[1] / "tests" / "replays"
     made.add_argument("--blocks", type=Path, nargs="+", default=[replays], help="folders of recorded blocks")
-    made.add_argument("--old", type=Path, help="source tree of the older procedure")
     made.add_argument("--runs", type=int, default=20_000, help="verdicts a row (default 20,000)")
     made.add_argument("--output", type=Path, help="write the page to this file")
     chosen = made.parse_args(arguments)
     gpus = recorded(chosen.blocks)
     noises = {f"normal, {percent:g} %": normal(percent) for percent in SPREADS}
     noises |= {f"recorded, {gpu}": redrawn(kernels) for gpu, kernels in gpus.items()}
-    (blocks, broken), (others, also) = blocks_table(noises, chosen.runs, chosen.old), callables_table(chosen.runs)
+    (blocks, broken), (others, also) = blocks_table(noises, chosen.runs), callables_table(chosen.runs)
     page = PAGE.format(
         alphas=", ".join(f"{share(tests, 1):.2g}" for tests in TESTS), tests=", ".join(map(str, TESTS)),
         recorded=", ".join(f"{sum(len(r) for r, _ in kernels):,} of {gpu}s" for gpu, kernels in gpus.items()),

@@ -42,6 +42,6 @@ def test_equal_work_that_is_slower_breaks_the_promise() -> None:
     def slower(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
         return (np.full((rows, 128), 0.02),) * 2
 
-    rows, broken = SCRIPT.blocks_table({"slower": slower}, 10, None)
+    rows, broken = SCRIPT.blocks_table({"slower": slower}, 10)
     assert broken
     assert rows[0].startswith("| slower | +0 % | 1 | 10 |")
