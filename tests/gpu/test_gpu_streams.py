@@ -104,21 +104,3 @@ def test_a_part_on_a_stream_that_waits_for_no_other_is_refused_without_cupti(
         timer.measure([Slot(in_parts, 5)], "cold")
     with cuda_device.current():
         assert median(timer, scaling) > 0
-
-
-def test_numba_launches_where_it_is_told(cuda_device: CudaDevice, cupti: Timer, gpu: Gpu) -> None:
-    numba_cuda = pytest.importorskip("numba.cuda")
-
-    def fills(out: Any) -> None:
-        at = numba_cuda.grid(1)
-        if at < out.size:
-            out[at] = 3.0
-
-    try:
-        fill = numba_cuda.jit("void(float32[::1])")(fills)
-    except AttributeError as problem:
-        pytest.skip(f"this Numba does not know this NumPy: {problem}")
-    target, stream = gpu.empty(ELEMENTS), numba_cuda.external_stream(cuda_device.stream_pointer)
-    with cuda_device.current():
-        assert median(cupti, lambda: fill[ELEMENTS // 256, 256, stream](target)) > 0
-    assert (gpu.to_host(target) == 3.0).all()

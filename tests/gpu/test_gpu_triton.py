@@ -17,16 +17,6 @@ import triton.language as tl
 
 
 @triton.jit
-def softmax(out, x, stride, columns, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    at = tl.arange(0, BLOCK)
-    inside = at < columns
-    values = tl.load(x + row * stride + at, mask=inside, other=-float("inf"))
-    powers = tl.exp(values - tl.max(values, axis=0))
-    tl.store(out + row * stride + at, powers / tl.sum(powers, axis=0), mask=inside)
-
-
-@triton.jit
 def scale(x, bias, out, stride, factor, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < n
@@ -44,12 +34,6 @@ def launched_both_ways(cuda_kernel, gpuperf, function, grid, args, out, **consta
     launch = cuda_kernel.from_triton(compiled).launch(grid, (*args, *constants.values()))
     gpuperf(launch, check=lambda: torch.equal(out, by_triton) and bool(out.any()))
     return compiled
-
-
-def test_softmax(cuda_kernel, gpu, gpuperf):
-    x = torch.rand(512, 1000, device="cuda")
-    out = torch.zeros_like(x)
-    launched_both_ways(cuda_kernel, gpuperf, softmax, 512, (out, x, x.stride(0), 1000), out, BLOCK=1024)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -71,4 +55,4 @@ def test_what_triton_launches_itself_comes_out_the_same(cuda_device: Any, pytest
     if not all(map(importlib.util.find_spec, ("triton", "torch"))):
         pytest.skip("needs Triton and PyTorch")
     pytester.makepyfile(test_as_triton=AS_TRITON)
-    pytester.runpytest_subprocess().assert_outcomes(passed=4)
+    pytester.runpytest_subprocess().assert_outcomes(passed=3)

@@ -33,9 +33,6 @@ def pytest_gpuperf_device(config, worker):
     return SimulatedGpu(implementations={{"work": work, "other": work}})
 """
 
-CONFIRMS = "__import__('simulated_gpu').confirms(request.config)"
-"""In a test with ``request``: whether it runs in a process that confirms."""
-
 REFUSING = """
 class Refusing(SimulatedGpu):
     def load(self, binary):

@@ -7,11 +7,11 @@ import re
 import pytest
 from suite_under_test import LAUNCHING, MEASURING, Suite, assert_refused, run_bodies
 
-from pytest_gpuperf.compile.compile_errors import ToolchainMissing
-
 KERNELS = {
     'cuda_kernel("broken.cu", "broken")': 'broken.cu:3: identifier "undefined_name" is undefined',
     'cuda_kernel("wrok.cu", "work")': "no such file; there are: work.cu, broken.cu. Paths are relative to",
+    'cuda_kernel("kernel/no.cu", "work")': "holds no .cu file. ",
+    'cuda_kernel("work.cu", "work", headers=["inc"])': "inc: no such folder or file, named by headers=",
     'cuda_kernel("binary.cu", "x")': "cannot be read: 'utf-8' codec",
     'cuda_kernel("a\\0.cu", "k")': "cannot be read: embedded null byte",
     'cuda_kernel("other.cu", "othr")': "other",
@@ -128,14 +128,6 @@ def test_byte_order_mark_before_a_source_is_no_part_of_it(suite):
     suite.run("--gpuperf-arch=sm_90", "test_it.py").assert_outcomes(passed=1)
 
 
-def test_no_compiler_names_the_remedy(suite, monkeypatch):
-    def missing(*_, **__):
-        raise ToolchainMissing('NVRTC is missing: pip install "pytest-gpuperf[static]"')
-
-    monkeypatch.setattr("pytest_gpuperf.compile.compiler.compile_for", missing)
-    assert_refused(suite, {'cuda_kernel("other.cu", "other")': 'pip install "pytest-gpuperf[static]"'})
-
-
 BROKEN_BASELINES = {
     "truncated": (lambda text: text[: len(text) // 2], "baselines/sm_90/test_suite.jsonl"),
     "no JSON": (lambda text: "hello", "baselines/sm_90/test_suite.jsonl"),
@@ -162,15 +154,6 @@ def test_baseline_that_cannot_be_read_names_file_and_remedy_and_is_kept(suite):
     text = suite.run("--gpuperf", "-k", "other").stdout.str()
     assert "AssertionError: assert 'other' == 'another'" in text, "it hides nothing of why a test failed"
     assert "INTERNALERROR" not in text
-
-
-def test_baseline_folder_that_is_a_file_is_told_and_loses_nothing(suite):
-    (suite.path / "baselines").write_text("in the way")
-    result = suite.run("--update-baselines", "--gpuperf-arch=sm_90", "-k", "other")
-    assert result.ret != 0
-    assert "baselines" in result.stdout.str()
-    assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
-    assert (suite.path / "baselines").read_text() == "in the way"
 
 
 # --- hooks of a conftest -------------------------------------------------------------------------

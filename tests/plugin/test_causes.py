@@ -25,19 +25,6 @@ extern "C" __global__ void top(const float* x, float* y, int steps, int n)
     for (int k = 0; k < 16; ++k) y[k * n + i] = acc[k];
 }
 """
-BINS = """
-extern "C" __global__ void bins(const float* x, const int* which, float* y, int n)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    float acc[8] = {};
-#pragma unroll
-    for (int k = 0; k < 8; ++k) acc[BIN] += x[k * n + i];
-    float s = 0.0f;
-#pragma unroll
-    for (int k = 0; k < 8; ++k) s += acc[k] * (k + 1);
-    y[i] = s;
-}
-"""
 GELU = """
 extern "C" __global__ void gelu(const float* x, float* y, int n)
 {
@@ -84,26 +71,6 @@ extern "C" __global__ void count(const float* x, float* y, int n)
 #endif
 }
 """
-TREE = """
-extern "C" __global__ void summed(const float* in, float* out)
-{
-    __shared__ float sums[256];
-    const unsigned me = threadIdx.x;
-    sums[me] = in[blockIdx.x * 256 + me];
-    __syncthreads();
-    for (unsigned gap = FIRST; gap GOES_ON; gap NEXT) {
-        const unsigned place = PLACE;
-        if (TAKES_PART) sums[place] += sums[place + gap];
-        __syncthreads();
-    }
-    if (me == 0) out[blockIdx.x] = sums[0];
-}
-"""
-UPWARDS = ["-DFIRST=1", "-DGOES_ON=< blockDim.x", "-DNEXT=*= 2"]
-SIFTED = [*UPWARDS, "-DPLACE=me", "-DTAKES_PART=me % (2 * gap) == 0"]
-SPREAD = [*UPWARDS, "-DPLACE=2 * gap * me", "-DTAKES_PART=place < blockDim.x"]
-HALVED = ["-DFIRST=blockDim.x / 2", "-DGOES_ON=> 0", "-DNEXT=>>= 1", "-DPLACE=me", "-DTAKES_PART=me < gap"]
-"""Three ways to sum up a block: by remainders in warps that all take part, by strides with conflicts, by halves."""
 
 
 class Edit(NamedTuple):
@@ -119,13 +86,10 @@ class Edit(NamedTuple):
 
 N_THREADS = "grid=N // 256, block=256, args="
 TILES = "grid=(2, 2), block=(32, 8), args=(gpu.random((64, 64), seed=1), gpu.empty((64, 64)), 64)"
-SUMS = "grid=4096, block=256, args=(x, gpu.empty(4096))"
 FLOATS = "gpu.random(N, seed=1), gpu.empty(N)"
 EDITS = {
     "top": Edit("top", f"{N_THREADS}(gpu.random((32, N), seed=1), gpu.empty((16, N)), 32, N)", ["-DINDEX=0"],
                 ["-DINDEX=((int)(v*16)&15)"], cause="stack from run-time indexing"),
-    "bins": Edit("bins", f"{N_THREADS}(gpu.random((8, N), seed=1), gpu.zeros((8, N), dtype='int32'), gpu.empty(N), N)",
-                 ["-DBIN=k"], ["-DBIN=which[k*n+i]"], cause="stack from run-time indexing"),
     "count": Edit("count", f"{N_THREADS}({FLOATS}, N)", ["-DPLAIN"], ["-DTRACE"],
                   cause="address of a local variable"),
     "gelu": Edit("gelu", f"{N_THREADS}({FLOATS}, N)", ["-DHALF=0.5f", "-DONE=1.0f"], ["-DHALF=0.5", "-DONE=1.0"],
@@ -134,14 +98,7 @@ EDITS = {
                  cause="lost vectorisation"),
     "transpose": Edit("transpose", TILES, ["-DPAD=1"], ["-DPAD=0"], cause="bank conflicts"),
     "padded": Edit("transpose", TILES, ["-DPAD=0"], ["-DPAD=1"], verdict="SAME"),
-    "sifted_to_spread": Edit("summed", SUMS, SIFTED, SPREAD, verdict="SAME"),
-    "spread_to_sifted": Edit("summed", SUMS, SPREAD, SIFTED, verdict="SAME"),
-    "spread_to_halved": Edit("summed", SUMS, SPREAD, HALVED, verdict="SAME"),
-    "halved_to_spread": Edit("summed", SUMS, HALVED, SPREAD),
-    "sifted_to_halved": Edit("summed", SUMS, SIFTED, HALVED, verdict="SAME"),
-    "halved_to_sifted": Edit("summed", SUMS, HALVED, SIFTED, verdict="SAME"),
 }  # fmt: skip
-"""Strides in the place of remainders have conflicts, and are faster: warps without a part retire."""
 
 
 def text_of_tests(*, after: bool) -> str:
@@ -149,15 +106,14 @@ def text_of_tests(*, after: bool) -> str:
     return "N = 4096\n" + "".join(
         f"\ndef test_{name}(cuda_kernel, gpu, gpuperf):\n"
         f"    kernel = cuda_kernel('{edit.kernel}.cu', '{edit.kernel}', options={edit[2 + after]})\n"
-        + ("    x = gpu.random(4096 * 256, seed=1)\n" if edit.kernel == "summed" else "")
-        + f"    gpuperf(kernel.launch({edit.launch}))\n"
+        f"    gpuperf(kernel.launch({edit.launch}))\n"
         for name, edit in EDITS.items()
     )
 
 
 FILES = {
-    "top.cu": TOP, "bins.cu": BINS, "gelu.cu": GELU, "transpose.cu": TRANSPOSE, "axpy.cu": AXPY, "count.cu": COUNT,
-    "summed.cu": TREE, "test_suite.py": text_of_tests(after=False),
+    "top.cu": TOP, "gelu.cu": GELU, "transpose.cu": TRANSPOSE, "axpy.cu": AXPY, "count.cu": COUNT,
+    "test_suite.py": text_of_tests(after=False),
 }  # fmt: skip
 
 
@@ -183,7 +139,7 @@ def test_changes_have_their_verdict_and_the_cause_of_the_first_red_architecture(
     for name in red:
         assert (name, "WORSE") in found
         assert f"cause: {EDITS[name].cause}" in causes(said[name])[0], name
-    for name in ("top", "bins", "gelu"):
+    for name in ("top", "gelu"):
         (cause,) = causes(said[name])
         assert f"{EDITS[name].cause} (sm_80)" in cause
     assert "run-time indexing" not in said["count"]
@@ -194,10 +150,10 @@ def test_changes_have_their_verdict_and_the_cause_of_the_first_red_architecture(
 @pytest.mark.parametrize("arch", ARCHS[1:])
 def test_stack_has_its_cause_in_each_architecture(kernels: Suite, arch: str) -> None:
     kernels.write("test_suite.py", text_of_tests(after=True))
-    said = sections(kernels.run("--gpuperf", "-k", "top or bins or count", f"--gpuperf-arch={arch}"))
-    for name in ("top", "bins", "count"):
+    said = sections(kernels.run("--gpuperf", "-k", "top or count", f"--gpuperf-arch={arch}"))
+    for name in ("top", "count"):
         assert f"cause: {EDITS[name].cause} ({arch})" in causes(said[name])[0]
-    assert len(causes(said["top"])) == len(causes(said["bins"])) == 1
+    assert len(causes(said["top"])) == 1
 
 
 def test_nothing_is_likely_in_code_that_did_not_change(kernels: Suite) -> None:

@@ -79,26 +79,3 @@ def test_renamed_test_is_a_line_for_each_record_and_told_as_moved(project: Suite
         "4 workloads moved",
     ]  # fmt: skip
     assert project.run("--gpuperf", "--gpuperf-open=fail").ret == 0
-
-
-def test_kernel_that_spills_is_told_as_what_it_is(project: Suite, diff: Diff) -> None:
-    update(project, ("test_hog.py", "options=[]", 'options=["-maxrregcount=32"]'))
-    commit(project.path)
-    status, lines = diff("HEAD~1")
-    assert status == 0
-    assert lines[:4] == ["Baselines of HEAD~1 -> the working tree", "", "test_hog.py", "  hog"]
-    first = " ".join(" ".join(lines[4:6]).split())
-    assert first.startswith("4 workloads of test_hog[...] on sm_80: registers ")
-    assert "-> 32" in first
-    assert "spill stores 0 -> " in first
-    assert lines[-1] == "1 kernel changed"
-    assert not any("test_suite.py" in line for line in lines), "nothing of it differs"
-
-
-def test_architecture_more_is_told_as_such(project: Suite, diff: Diff) -> None:
-    project.run("--update-baselines=new", f"{ARCHS},sm_100")
-    status, lines = diff("--markdown")
-    assert status == 0
-    archs = "sm\\_80, sm\\_90, sm\\_120"
-    assert any(line.startswith("* manifest: architectures: ") and f"{archs} -&gt; " in line for line in lines), lines
-    assert not any("test_hog" in line for line in lines)

@@ -185,33 +185,6 @@ def test_every_language_has_a_rule_and_every_entry_of_a_rule_is_needed() -> None
     assert lost == []
 
 
-def test_wrong_block_is_noticed(suite: Suite) -> None:
-    for language, wrong in (
-        ("bash", "pytest --gpuperf --gpuperf-speed=7"), ("bash", "pytest --gpuperf --gpuperf-budget=many"),
-        ("bash", "gpuperf explain --loud x"), ("bash", "pip install 'pytest-gpuperf[fast]'"), ("bash", "make tea"),
-        ("bash", "frobnicate"), ("console", "$ gpuperf nonsense"), ("toml", "[tool.pytest.ini_options]\ngpuperf_x = 1"),
-        ("yaml", "- run: pytest --gpuperf-speed"), ("cuda", "__global__ void f() { x = 1; }"),
-        ("text", "something said"), ("xml", '<a><property name="gpuperf.x" value="FINE"/></a>'),
-        ("python", "import pytest"),
-    ):  # fmt: skip
-        with pytest.raises(PROBLEMS):
-            RULES[language](Block("docs/new.md", 1, language, wrong, "New"), suite)
-
-
-def test_python_block_that_does_not_hold_is_noticed(suite: Suite) -> None:
-    page = "docs/how-to/writing-tests.md"
-    wrong = [
-        ("Writing tests", "0.7 * gpu", "7 * gpu"), ("Compile a kernel and launch it", "shared_bytes=0", "shared=0"),
-        ("Make data and compare results", "x @ w", "x @ w + 1"), ("Measure a workload", "x.set(", "x.put_back("),
-    ]  # fmt: skip
-    texts = []
-    for heading, right, changed in wrong:
-        (block,) = [b for b in PYTHON if place_of(b) == (page, heading)]
-        assert right in block.text
-        texts.append((SCENES[page, heading], block.text.replace(right, changed)))
-    run_as_tests(texts, suite).assert_outcomes(failed=len(wrong))
-
-
 # --- messages ------------------------------------------------------------------------------------
 
 ARCH = "sm_90"

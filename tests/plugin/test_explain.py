@@ -10,7 +10,6 @@ from suite_under_test import HOG, Suite, with_baselines
 
 from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.compile.warp_model import estimate as estimate_module
-from pytest_gpuperf.compile.warp_model.clock import LATENCY
 
 COPY = """
 extern "C" __global__ void copy(const float* a, float* b)
@@ -187,9 +186,6 @@ def test_folder_that_cannot_be_written_costs_a_word_and_no_more(explained):
     result.stdout.fnmatch_lines(["*last-run.json cannot be written*gpuperf explain will not know of this run*"])
 
 
-# --- estimates -----------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def walked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """Architectures of the kernels that were walked through, nothing being kept from earlier runs."""
@@ -203,24 +199,3 @@ def walked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 
     monkeypatch.setattr(estimate_module, "dry_run", watched)
     return archs
-
-
-def verdicts(suite: Suite) -> list[tuple[str, str, object]]:
-    return [(one["target"], one["verdict"], one.get("changes")) for one in suite.judgements()]
-
-
-def test_changed_latency_changes_no_verdict_and_no_committed_byte(explained, walked, monkeypatch):
-    spill(explained)
-    result = explained.run("--gpuperf", "-k", "hog")
-    assert sorted(walked) == ["sm_120", "sm_120", "sm_80", "sm_80", "sm_90", "sm_90"], "beside its baseline"
-    result.stdout.fnmatch_lines(["*spilled bytes per thread 0 -> *, local memory accesses 0 -> * per warp*"])
-    before = verdicts(explained)
-    monkeypatch.setenv("GPUPERF_CACHE_DIR", str(explained.path / "cache"))  # what was estimated is forgotten
-    for name in ("global_load", "local_load", "shared_load"):
-        monkeypatch.setitem(LATENCY, name, LATENCY[name] * 10)
-    assert explained.run("--gpuperf", "-k", "hog").ret == result.ret == 1
-    assert verdicts(explained) == before
-    explained.edit("test_hog.py", 'options=["-maxrregcount=32"]', "options=[]")
-    committed = explained.baseline_files()
-    assert explained.run("--update-baselines=all", ARCHS).ret == 0
-    assert explained.baseline_files() == committed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -85,36 +84,11 @@ def verdicts(pair):
     return {judgement["kind"]: judgement["verdict"] for judgement in pair["judgements"]}
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
-def test_gate_and_nothing_else_fails_a_naive_sibling(siblings, workers):
-    result, left = turned(siblings, "--naive-siblings", "-n", workers)
+def test_gate_and_nothing_else_fails_a_naive_sibling(siblings):
+    result, left = turned(siblings, "--naive-siblings", "-n", "2")
     result.assert_outcomes(failed=1, passed=1)
     result.stdout.re_match_lines([r"fast  SLOWER ", r" .* paired, \d+\+\d+ blocks"])  # in a second process as well
     assert "assert fast < slow" not in result.stdout.str()
     assert verdicts(left["fast", "slow"])["time"] == "SLOWER"
     assert verdicts(left["slow", "slow"])["time"] == "UNCHANGED"
     assert left["fast", "absent"]["judgements"] == []
-
-
-def test_pairs_can_be_chosen(siblings):
-    """Without the switch none is."""
-    result, left = turned(siblings, "--naive-siblings=suite:slow")
-    result.assert_outcomes(passed=1, deselected=2)
-    assert list(left) == [("slow", "slow")]
-    siblings.run("--gpuperf").assert_outcomes(passed=3)
-    assert "EXAMPLE_SUITE_NAIVE_SIBLINGS" not in os.environ
-
-
-REFUSED = {
-    ("--naive-siblings=suit",): "--naive-siblings=suit: there is no such family*: suite",
-    ("--naive-siblings=suite:fats",): "*nor a family's optimised workload: suite:fast*",
-    ("--naive-siblings", "--update-baselines"): "*a naive workload must not become an optimised one's baseline",
-    ("--naive-siblings", "--siblings-to=nowhere/turned.json"): "--siblings-to=nowhere/turned.json: there is no*",
-}
-
-
-def test_bad_command_line_is_refused(siblings):
-    for arguments, words in REFUSED.items():
-        result = siblings.run("--gpuperf", *arguments)
-        assert result.ret == pytest.ExitCode.USAGE_ERROR
-        result.stderr.fnmatch_lines([f"ERROR: {words}"])

@@ -42,14 +42,13 @@ WITH_INPUTS = TEST.replace("def steps():\n", "def steps(x):\n        a[:] = x\n"
 FRESH = ", inputs=lambda seed: gpu.random(1024, seed=seed), outputs=(b,)"
 
 
-@pytest.mark.parametrize(("steps", "verdict"), [(EQUAL, "SAME"), (SLOWER, "SLOWER")])
-def test_callable_has_fresh_inputs_on_either_side(project: Suite, steps: str, verdict: str) -> None:
+def test_callable_has_fresh_inputs_on_either_side(project: Suite) -> None:
     project.write("test_suite.py", WITH_INPUTS.format(steps=EQUAL, more=FRESH))
     commit(project.path)
-    project.write("test_suite.py", WITH_INPUTS.format(steps=steps, more=FRESH))
+    project.write("test_suite.py", WITH_INPUTS.format(steps=SLOWER, more=FRESH))
     result = project.run(*AGAINST)
-    assert result.ret == (verdict == "SLOWER"), result.stdout.str()
-    result.stdout.fnmatch_lines([f"*steps*{verdict}*"])
+    assert result.ret == 1, result.stdout.str()
+    result.stdout.fnmatch_lines(["*steps*SLOWER*"])
 
 
 def test_test_that_fails_there_is_not_comparable(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,15 +103,6 @@ def recorded_project(project: Suite) -> Suite:
     assert (project.path / "baselines/simulated-gpu/test_suite.jsonl").exists()
     commit(project.path, "Baselines")
     return project
-
-
-def test_changed_callable_is_paired_with_the_commit_on_its_record(recorded_project: Suite) -> None:
-    recorded_project.write("test_suite.py", TEST.format(steps=SLOWER, more=""))
-    result = recorded_project.run("--gpuperf", "--gpuperf-time=all")
-    assert result.ret == 1, result.stdout.str()
-    result.stdout.fnmatch_lines(
-        ["*steps*SLOWER*x1.03*", "*paired,*", "*slower, by 2 pairs of processes: x1.03*, x1.03*"]
-    )
 
 
 def test_another_gpu_leaves_it_decided(recorded_project: Suite) -> None:

@@ -120,21 +120,6 @@ def test_ini_setting_is_relative_to_the_root_and_flags_add_up(recorded, monkeypa
     assert all((below / name).exists() for name in ("usual.json", "mine.md", "a.json"))
 
 
-REFUSED = {
-    # flags, and then the words of the error
-    ("--gpuperf", "--gpuperf-report=out.pdf"): "accepts files that end in .json, .md, .html, and github, separated by*",
-    ("--gpuperf", "--gpuperf-report=,"): "accepts files that end in",
-    ("--gpuperf-report=out.md",): "--gpuperf-report: nothing is measured without --gpuperf",
-}  # fmt: skip
-
-
-def test_what_cannot_be_written_is_refused_before_anything_runs(suite):
-    for flags, words in REFUSED.items():
-        result = suite.run(*flags)
-        assert result.ret == pytest.ExitCode.USAGE_ERROR
-        result.stderr.fnmatch_lines([f"*{words}*"])
-
-
 def test_report_that_cannot_be_written_loses_no_other_and_is_no_success(recorded):
     """A file in the place of its folder."""
     recorded.write("gone", "")
@@ -142,14 +127,6 @@ def test_report_that_cannot_be_written_loses_no_other_and_is_no_success(recorded
     assert result.ret == 1
     result.stdout.fnmatch_lines(["report written to *out.json", "ERROR: the report *gone/out.md could not be written*"])
     assert json.loads((recorded.path / "out.json").read_text())["verdicts"] == {"UNCHANGED": 1}
-
-
-def test_confirming_process_writes_no_report(recorded):
-    (recorded.path / "pytest.ini").write_text("[pytest]\ngpuperf_report = out.json\n")
-    recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=120")
-    recorded.run("--update-baselines", "-k", "1024").stdout.fnmatch_lines(["2 baselines written"])
-    report = msgspec.json.decode((recorded.path / "out.json").read_bytes(), type=RunReport)
-    assert "updating baselines (changed)" in report.task
 
 
 FAILS = {

@@ -77,17 +77,6 @@ def test_module_of_a_third_worktree_is_refused_here_too(project: Suite, monkeypa
     refused(project, "*of another working tree, was imported and differs from code/whole/numbers.py of*")
 
 
-def test_template_of_the_working_tree_is_refused(project: Suite) -> None:
-    """Its content decides, whatever it is called."""
-    text = (project.path / "other.cu").read_text()
-    project.write("other.cu.j2", text)
-    source = f"open({str(project.path / 'other.cu.j2')!r}).read()"
-    project.write("test_suite.py", f"def test_other(cuda_kernel):\n    cuda_kernel({source}, 'other')\n")
-    commit(project.path)
-    project.write("other.cu.j2", text.replace("2.0f", "3.0f"))
-    refused(project, "*/other.cu.j2, of another working tree, was read and differs from other.cu.j2 of this side*")
-
-
 def test_header_of_the_working_tree_is_refused(project: Suite) -> None:
     """By an absolute path of ``-I``, both sides would compile it."""
     project.write("code/factor.cuh", "#define FACTOR 1.5f\n")

@@ -98,10 +98,6 @@ def commands(suite: Suite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     return capsys.readouterr().out
 
 
-def test_equal_work_costs_the_same(measured):
-    measured.run("--gpuperf").assert_outcomes(passed=4)
-
-
 def test_more_is_worse_and_explained(measured, monkeypatch, capsys):
     edit(measured, zeros=101_000, spin="900", error="1.5")
     result = measured.run("--gpuperf", "-k", "not arrays")
@@ -120,12 +116,6 @@ def test_more_is_worse_and_explained(measured, monkeypatch, capsys):
     assert "device memory 400000 -> 404000 bytes (+1.0 %)" in said
 
 
-def test_less_is_better(measured):
-    edit(measured, zeros=90_000, spin="150", error="1.3")
-    better = {"test_memory.memory": "BETTER", "test_host.host": "BETTER", "test_accuracy.accuracy": "SAME"}
-    assert verdicts(measured, "-k", "not arrays") == better
-
-
 def test_tolerance_is_that_of_the_test(measured):
     """Memory is exact by default; host time may differ by what processes differ by."""
     edit(measured, zeros=101_000, spin="640")
@@ -135,26 +125,15 @@ def test_tolerance_is_that_of_the_test(measured):
     assert verdicts(measured, "-k", "host") == {"test_host.host": "WORSE"}
 
 
-@pytest.mark.parametrize(("steps", "verdict"), [(900, "INCONCLUSIVE"), (150, "SAME")])
-def test_host_time_that_changed_in_one_process_alone_is_open_or_passes(measured, steps, verdict):
-    edit(measured, spin=f"500 if slow == 'no' else {steps}")
+def test_host_time_that_is_worse_in_one_process_alone_is_open(measured):
+    edit(measured, spin="500 if slow == 'no' else 900")
     measured.edit("test_suite.py", "def spin", "import os\nslow = os.environ.get('SLOW_HOST', 'no')\n\ndef spin")
     text = (measured.path / "conftest.py").read_text()
     measured.write("conftest.py", text + (
         "\n\ndef pytest_configure(config):\n    import os\n"
         "    os.environ['SLOW_HOST'] = 'no' if confirms(config) else 'yes'\n"
     ))  # fmt: skip
-    assert verdicts(measured, "-k", "host") == {"test_host.host": verdict}
-
-
-def test_loss_stands_where_no_second_process_speaks(measured):
-    edit(measured, spin="900")
-    measured.in_second_process("pytest.skip('not here')")
-    result = measured.run("--gpuperf", "-k", "host")
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines([
-        "work  WORSE  on simulated-gpu (host)", "*not confirmed: the second process did not reach this workload*",
-    ])  # fmt: skip
+    assert verdicts(measured, "-k", "host") == {"test_host.host": "INCONCLUSIVE"}
 
 
 def test_error_that_is_no_number_fails_the_test(measured):
@@ -181,25 +160,6 @@ def test_new_figure_is_recorded_beside_the_time(measured):
     assert next(iter(now.values()))["rounds"] == next(iter(rounds.values()))["rounds"]
     judged = verdicts(measured, "-k", "arrays")
     assert judged["test_arrays.host"] in ("SAME", "INCONCLUSIVE")
-
-
-def test_update_takes_what_got_worse_and_keeps_what_was_not_asked_for(measured):
-    before = on_record(measured, "test_host")
-    assert set(before) == {"host"}
-    edit(measured, zeros=101_000)
-    measured.edit("test_suite.py", 'gpuperf(work, measure=("host",)).host_ns > 1000', "gpuperf(work)")
-    result = measured.run("--update-baselines=all", "--gpuperf-disturbed", "-k", "memory or host")
-    result.assert_outcomes(passed=2)
-    assert on_record(measured, "test_memory") == {"memory_bytes": 404_000}
-    assert on_record(measured, "test_host") == before
-
-
-def test_times_of_another_machine_are_not_compared(measured):
-    path = measured.path / RECORDED
-    recorded = path.read_text()
-    for was, now in (('"cpu":"', '"cpu":"Another '), ('"made_by":"CPython', '"made_by":"PyPy')):
-        path.write_text(recorded.replace(was, now))
-        assert verdicts(measured, "-k", "test_host") == {"test_host.host": "INCONCLUSIVE"}
 
 
 def test_marker_asks_for_a_whole_test_and_is_checked_when_it_is_collected(measured):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from suite_under_test import HOG, assert_refused
+from suite_under_test import HOG
 
 from pytest_gpuperf.compile.machine_code import sass
 
@@ -117,31 +116,6 @@ def test_another_compiler_is_said_once_for_all_workloads(suite):
         [r"test_suite\.py::test_work\[1024\] and 2 workloads more like it: work  NOT-COMPARABLE  on sm_80, sm_90 .*",
          r"    the baseline was compiled by nvrtc 12\.\S+, this is nvrtc 13\.\S+: compile with the same version, or .*"]
     )  # fmt: skip
-
-
-def test_code_is_held_against_the_record_of_its_own_compiler(hog_suite):
-    """Though that of another one has the same figures."""
-    hog_suite.edit("test_hog.py", *RED)
-    hog_suite.run("--update-baselines", "test_hog.py")
-    hog_suite.blame_another_compiler()
-    hog_suite.edit("test_hog.py", *RED[::-1])
-    hog_suite.run("--update-baselines", "test_hog.py")
-    assert hog_suite.run(*ALONE, "--gpuperf-open=fail").ret == 0
-    hog_suite.edit("test_hog.py", *RED)
-    gated = hog_suite.run(*ALONE, "--gpuperf-open=fail")
-    gated.assert_outcomes(failed=1)
-    gated.stdout.fnmatch_lines(["hog  WORSE *"])
-
-
-def test_misspelt_place_is_named_with_the_files_that_are_there(suite):
-    (suite.path / "kernels").mkdir()
-    (suite.path / "kernels/work.cu").touch()
-    places = {
-        "cuda_kernel('kernel/no.cu', 'work')": f"no such file; the folder {suite.path / 'kernel'} holds no .cu file. ",
-        "cuda_kernel('kernels/wrok.cu', 'work')": "no such file; there are: work.cu. Paths are relative to the test ",
-        "cuda_kernel('work.cu', 'work', headers=['inc'])": "inc: no such folder or file, named by headers=",
-    }
-    assert_refused(suite, places)
 
 
 # --- however its test ends -----------------------------------------------------------------------
@@ -257,48 +231,6 @@ def test_kernel_of_a_test_that_skips_before_its_launch_has_the_recorded_one(suit
     accepted.stdout.fnmatch_lines(["*hog *UNCHANGED"])
 
 
-# --- kernels of one name -------------------------------------------------------------------------
-
-HOG_AGAIN = 'cuda_kernel("hog.cu", "hog", options=[])'
-LAUNCHED_WITH_64 = (
-    'cuda_kernel("hog.cu", "hog", options=["-maxrregcount=64"]).launch(1, 32, (gpu.random(4096, seed=1), '
-    "gpu.empty(32)))"
-)
-OTHERS = {
-    # lines of a test beside HOG_AGAIN, and then: its own name, and that of the other kernel
-    "options": ('cuda_kernel("hog.cu", "hog", options=["-DB", "-maxrregcount=64"])', "hog", "hog [-DB -maxrr"),
-    "files": ('cuda_kernel("other.cu", "hog", options=[])', "hog [hog.cu]", "hog [other.cu]"),
-    "a_callable": ("gpuperf(lambda: None, name='hog')", "hog [kernel]", ""),
-    "a_workload": (f"gpuperf({LAUNCHED_WITH_64})", "hog [kernel]", "hog"),
-    "a_workload_by_another_name": (f"gpuperf({LAUNCHED_WITH_64}, name='mine')", "hog", "mine"),
-}
-
-
-def test_each_kernel_of_one_name_is_gated(suite):
-    """Whichever of the two comes first."""
-    suite.write("hog.cu", HOG)
-    suite.write("other.cu", HOG.replace("0.25f", "0.125f"))
-    tests = {f"test_{case}_{turn}": case for case in OTHERS for turn in ("first", "second")}
-    for test, case in tests.items():
-        lines = [HOG_AGAIN, OTHERS[case][0]]
-        lines = lines if test.endswith("first") else lines[::-1]
-        suite.write(f"{test}.py", f"def {test}(cuda_kernel, gpu, gpuperf):\n    {lines[0]}\n    {lines[1]}\n")
-    flags = ("--gpuperf-arch=sm_90", "--ignore=test_suite.py", "-v")
-    assert suite.run("--update-baselines", *flags).ret == 0
-    green = suite.run("--gpuperf", *flags)
-    assert green.ret == 0
-    tables = dict(re.findall(r"^test_\w+\.py::(\w+)\n((?:  \S.*\n)+)", green.stdout.str(), re.MULTILINE))
-    for test, case in tests.items():
-        rows = tables[test].splitlines()
-        for name in filter(None, OTHERS[case][1:]):
-            assert any(row.startswith(f"  {name}") and row.endswith("UNCHANGED") for row in rows), (test, rows)
-        suite.edit(f"{test}.py", HOG_AGAIN, HOG_AGAIN.replace("[]", '["-maxrregcount=32"]'))
-    red = suite.run("--gpuperf", *flags)
-    red.assert_outcomes(failed=len(tests))
-    worse = re.findall(r"^(\S.*)  WORSE  on sm_90 \(static\)$", red.stdout.str(), re.MULTILINE)
-    assert len(worse) == len(tests)
-
-
 REFUSED = """
 import pytest
 
@@ -365,10 +297,6 @@ def modules_on_record(suite, arch):
     return sorted(file.name for file in (suite.path / "baselines" / arch).glob("*.jsonl"))
 
 
-def manifest(suite):
-    return json.loads((suite.path / "baselines" / "manifest.json").read_text())
-
-
 def test_variant_is_on_record_for_its_kernel_alone(suite):
     """A change of it and its going are seen."""
     suite.write("test_own.py", OWN_ARCH)
@@ -384,23 +312,6 @@ def test_variant_is_on_record_for_its_kernel_alone(suite):
     suite.write("test_own.py", OWN_ARCH.replace('"other.cu", "other", arch="sm_90a"', changed))
     result = suite.run("--gpuperf", "test_own.py")
     result.stdout.fnmatch_lines(["1 workload NOT-MEASURED on sm_90a: *: test_own.py::test_own [[]other[]]*"])
-
-
-def test_architecture_that_a_kernel_named_first_is_a_target_once_a_run_asks_for_it(suite):
-    """Until then the gate of all others stays green."""
-    assert suite.run("--update-baselines", "--gpuperf-arch=sm_90").ret == 0
-    suite.write("test_own.py", OWN_ARCH.replace("sm_90a", "sm_80"))
-    suite.run("--update-baselines").stdout.fnmatch_lines(["1 baseline written"])
-    gated = suite.run(*OPEN)
-    assert gated.ret == 0, gated.stdout.str()
-    gated.stdout.fnmatch_lines(["4 workloads: 4 UNCHANGED"])
-    assert (manifest(suite)["architectures"], manifest(suite)["named_by_kernels"]) == (["sm_80", "sm_90"], ["sm_80"])
-    assert modules_on_record(suite, "sm_80") == ["test_own.jsonl"]
-    assert suite.run("--update-baselines", ARCHS).ret == 0
-    assert modules_on_record(suite, "sm_80") == ["test_own.jsonl", "test_suite.jsonl"]
-    assert "named_by_kernels" not in manifest(suite)
-    (suite.path / "baselines" / "sm_80" / "test_suite.jsonl").unlink()
-    assert suite.run(*OPEN).ret == 1
 
 
 def test_suite_with_nothing_but_a_variant_on_record_has_it_for_its_target(suite):

@@ -86,19 +86,6 @@ def test_every_kernel_is_gated_by_its_name(compiled: Suite) -> None:
     assert "TRITON_CACHE_DIR" not in os.environ
 
 
-def test_another_choice_of_pytorch_is_its_own_verdict(compiled: Suite) -> None:
-    compiled.edit("stand_in.py", WINNER, WINNER.replace("= WIDE", "= NARROW"))
-    result = compiled.run("--gpuperf")
-    result.assert_outcomes(passed=2)
-    result.stdout.re_match_lines(
-        [
-            r".*add  NOT-COMPARABLE  on sm_90 \(static\)",
-            r" +also: block 128x1x1 -> 64x1x1, registers 30 -> 20",
-            r" +the configuration was XBLOCK=1024, num_warps=2, num_stages=1 and is XBLOCK=256, num_warps=2,",
-        ]
-    )
-
-
 def test_kernel_that_is_worse_fails_by_its_name(compiled: Suite) -> None:
     compiled.edit("stand_in.py", "[WIDE, NARROW, SOFTMAX]", "['add-one-warp-3.6.0', SOFTMAX]")  # with no choice told
     result = compiled.run("--gpuperf")

@@ -37,8 +37,8 @@ def add(x, y, out, n, *scratch):
     out[:] = x + y
 """
 CHANGED = f"the configuration was {WIDE_CONFIG} and is {NARROW_CONFIG}"
-SAME, FASTER, SLOWER = 120, 0, 300
-"""Nanoseconds per block with which the narrow kernel takes as long as the wide one, less and more."""
+SAME, SLOWER = 120, 300
+"""Nanoseconds per block with which the narrow kernel takes as long as the wide one, and more."""
 OPEN = ("--gpuperf", "--gpuperf-open=fail")
 
 
@@ -117,22 +117,6 @@ def test_slower_choice_is_slower_until_it_is_recorded(tuned: Suite) -> None:
     assert "accept an intended change: pytest --update-baselines" in result.stdout.str()
     tuned.run(*RECORD).assert_outcomes(passed=1)
     tuned.run("--gpuperf").assert_outcomes(passed=1)
-
-
-def test_faster_choice_passes_and_its_configuration_is_still_to_be_accepted(tuned: Suite) -> None:
-    tuned.write("conftest.py", conftest(FASTER))
-    tuned.edit("test_suite.py", WIDE, NARROW)
-    result = tuned.run("--gpuperf")
-    result.assert_outcomes(passed=1)
-    result.stdout.re_match_lines([r"  add .* FASTER"])
-    assert f"{CHANGED}:" in result.stdout.str()
-    tuned.run("--update-baselines=new").assert_outcomes(passed=1)
-    assert choices(tuned)[0] == [WIDE_CONFIG]
-    tuned.run(*RECORD).assert_outcomes(passed=1)
-    assert choices(tuned) == ([NARROW_CONFIG], [NARROW_CONFIG])
-    result = tuned.run(*OPEN)
-    result.assert_outcomes(passed=1)
-    assert "NOT-COMPARABLE" not in result.stdout.str()
 
 
 def test_kernel_that_only_triton_can_launch_is_refused_with_the_remedy(tuned: Suite) -> None:
