@@ -26,6 +26,7 @@ KERNELS = {
     'cuda_kernel("other.cu", "other", arch=90)': "arch=90 is not valid: it takes a list",
     'cuda_kernel("other.cu", "other", arch=[None])': "arch[0]=None is not valid: it takes a string",
     'cuda_kernel("other.cu", "other", arch=[])': "arch=() names no architecture",
+    'cuda_kernel("other.cu", "other", compiler="clang")': "compiler='clang' is none of nvrtc, nvcc",
     "gpuperf(3)": "gpuperf measures a launch or a callable, not int",
 }
 

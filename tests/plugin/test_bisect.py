@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from git_samples import commit, git
-from suite_under_test import HOG, KERNEL, SIMULATED, hog_test
+from suite_under_test import FILES, HOG, hog_test
 
 from pytest_gpuperf.cli.command_line import main
 
@@ -76,25 +76,16 @@ def test_flag_that_a_commit_s_pytest_refuses_is_named(history: History, capsys: 
     assert "cannot be judged against the good one" in err
 
 
-ON_A_GPU = """
-def test_work(cuda_kernel, gpu, gpuperf):
-    kernel = cuda_kernel("work.cu", "work", options=["-DSTEPS={steps}"])
-    a = gpu.random(1024, seed=1)
-    gpuperf(kernel.launch(grid=8, block=256, args=(a, gpu.empty_like(a), 1024)))
-"""
-"""Its kernel takes longer by its steps, and has no machine code that is worse."""
-
-
 def test_times_decide_where_there_is_a_gpu(
     history: History, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (history.folder / "conftest.py").write_text(SIMULATED)
-    (history.folder / "work.cu").write_text(KERNEL)
+    """Of a kernel that takes longer by its steps, and has no machine code that is worse."""
     for steps in (100, 200):
-        (history.folder / "test_work.py").write_text(ON_A_GPU.format(steps=steps))
+        for name, text in FILES.items():
+            (history.folder / name).write_text(text.replace("-DSTEPS=100", f"-DSTEPS={steps}"))
         history.commits.append(commit(history.folder, f"With {steps} steps"))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    status, out, err = bisected(capsys, "--good", history.commits[0], "test_work.py")
+    status, out, err = bisected(capsys, "--good", history.commits[0], "test_suite.py::test_work[1024]")
     assert (status, err) == (0, "")
     assert "With 200 steps) made it slower" in out
     assert "SLOWER x1." in out

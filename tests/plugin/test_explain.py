@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from suite_under_test import HOG, Suite, with_baselines
+from suite_under_test import HOG, Suite, hog_test, with_baselines
 
 from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.compile.warp_model import estimate as estimate_module
@@ -17,12 +17,7 @@ extern "C" __global__ void copy(const float* a, float* b)
     b[threadIdx.y * 32 + threadIdx.x] = a[threadIdx.y * 32 + threadIdx.x];
 }
 """
-TESTS = """
-def test_hog(cuda_kernel, gpu, gpuperf):
-    kernel = cuda_kernel("hog.cu", "hog", options=[])
-    a, b = gpu.random(4096, seed=1), gpu.empty(32)
-    gpuperf(kernel.launch(grid=1, block=32, args=(a, b)))
-
+TEST_OF_COPY = """
 def test_copy(cuda_kernel, gpu, gpuperf):
     kernel = cuda_kernel("copy.cu", "copy")
     a, b = gpu.random(1024, seed=1), gpu.empty(1024)
@@ -37,7 +32,7 @@ LAST_RUN = ".gpuperf/last-run.json"
 @pytest.fixture
 def explained(suite: Suite, shared_folder: Path) -> Suite:
     """Two kernels with baselines of three architectures, without a GPU."""
-    files = {"hog.cu": HOG, "copy.cu": COPY, "test_hog.py": TESTS}
+    files = {"hog.cu": HOG, "copy.cu": COPY, "test_hog.py": hog_test() + TEST_OF_COPY}
     return with_baselines(
         suite, shared_folder / "explained", files, "--update-baselines", ARCHS, CUDA_VISIBLE_DEVICES=""
     )

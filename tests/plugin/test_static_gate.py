@@ -7,24 +7,18 @@ import shutil
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from suite_under_test import HOG
+from suite_under_test import HOG, hog_test
 
 from pytest_gpuperf.compile.machine_code import sass
 
-HOG_TEST = """
-def test_hog(cuda_kernel, gpu, gpuperf):
-    kernel = cuda_kernel("hog.cu", "hog", options=[])
-    a, b = gpu.random(4096, seed=1), gpu.empty(32)
-    gpuperf(kernel.launch(grid=1, block=32, args=(a, b)))
-"""
-RED = ("options=[]", 'options=["-maxrregcount=32"]')
+RED = ("options=[]", "options=['-maxrregcount=32']")
 ALONE = ("--gpuperf", "test_hog.py")
 
 
 @pytest.fixture
 def hog_suite(suite):
     suite.write("hog.cu", HOG)
-    suite.write("test_hog.py", HOG_TEST)
+    suite.write("test_hog.py", hog_test())
     suite.run("--update-baselines", "--gpuperf-arch=sm_80,sm_90,sm_120", "test_hog.py")
     return suite
 

@@ -1,4 +1,4 @@
-"""Files of whole programs as kernels of a suite: by NVRTC with what the host declares, by nvcc with its code."""
+"""Files of whole programs as kernels of a suite, by nvcc.  What NVRTC takes of them is in tests/unit/compile."""
 
 from __future__ import annotations
 
@@ -23,13 +23,10 @@ int main() {
     scale<<<1, 32>>>(x, 32);
 }
 """
-BY_NVRTC, BY_NVCC, BY_NONE = (
-    f"""
+BY_NVCC = """
 def test_scale(cuda_kernel):
-    assert cuda_kernel("whole.cu", "scale"{how}).registers > 0
+    assert cuda_kernel("whole.cu", "scale", compiler="nvcc").registers > 0
 """
-    for how in ("", ', compiler="nvcc"', ', compiler="clang"')
-)
 
 
 @pytest.fixture
@@ -48,25 +45,6 @@ def stand_in(
     found_as(monkeypatch, lambda: str(made.folder / "nvcc"))
     yield made
     forget_nvcc()
-
-
-def test_nvrtc_refuses_code_of_the_host_with_both_remedies(whole: Suite) -> None:
-    whole.write("test_whole.py", BY_NVRTC)
-    result = whole.run(ARCH)
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(
-        [
-            '*whole.cu:7: namespace "std" has no member "vector"',
-            "*Line 7 of *whole.cu is code of the host, *",
-            "*__CUDACC_RTC__*",
-        ]
-    )
-    whole.write("whole.cu", f"{KERNEL}\n#ifndef __CUDACC_RTC__\n{MAIN}\n#endif\n")
-    whole.run(ARCH).assert_outcomes(passed=1)
-    whole.write("test_whole.py", BY_NONE)
-    result = whole.run(ARCH)
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*BadArgument: cuda_kernel: compiler='clang' is none of nvrtc, nvcc"])
 
 
 def test_nvcc_is_recorded_under_its_name_and_judged(whole: Suite, stand_in: StandInNvcc) -> None:
