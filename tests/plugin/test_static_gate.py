@@ -225,6 +225,48 @@ def test_kernel_of_a_test_that_skips_before_its_launch_has_the_recorded_one(suit
     accepted.stdout.fnmatch_lines(["*hog *UNCHANGED"])
 
 
+# --- kernels of one name -------------------------------------------------------------------------
+
+HOG_AGAIN = 'cuda_kernel("hog.cu", "hog", options=[])'
+LAUNCHED_WITH_64 = (
+    'cuda_kernel("hog.cu", "hog", options=["-maxrregcount=64"]).launch(1, 32, (gpu.random(4096, seed=1), '
+    "gpu.empty(32)))"
+)
+OTHERS = {
+    # lines of a test beside HOG_AGAIN, and then: its own name, and that of the other kernel
+    "options": ('cuda_kernel("hog.cu", "hog", options=["-DB", "-maxrregcount=64"])', "hog", "hog [-DB -maxrr"),
+    "files": ('cuda_kernel("other.cu", "hog", options=[])', "hog [hog.cu]", "hog [other.cu]"),
+    "a_callable": ("gpuperf(lambda: None, name='hog')", "hog [kernel]", ""),
+    "a_workload": (f"gpuperf({LAUNCHED_WITH_64})", "hog [kernel]", "hog"),
+    "a_workload_by_another_name": (f"gpuperf({LAUNCHED_WITH_64}, name='mine')", "hog", "mine"),
+}
+
+
+def test_each_kernel_of_one_name_is_gated(suite):
+    """Whichever of the two comes first."""
+    suite.write("hog.cu", HOG)
+    suite.write("other.cu", HOG.replace("0.25f", "0.125f"))
+    tests = {f"test_{case}_{turn}": case for case in OTHERS for turn in ("first", "second")}
+    for test, case in tests.items():
+        lines = [HOG_AGAIN, OTHERS[case][0]]
+        lines = lines if test.endswith("first") else lines[::-1]
+        suite.write(f"{test}.py", f"def {test}(cuda_kernel, gpu, gpuperf):\n    {lines[0]}\n    {lines[1]}\n")
+    flags = ("--gpuperf-arch=sm_90", "--ignore=test_suite.py", "-v")
+    assert suite.run("--update-baselines", *flags).ret == 0
+    green = suite.run("--gpuperf", *flags)
+    assert green.ret == 0
+    tables = dict(re.findall(r"^test_\w+\.py::(\w+)\n((?:  \S.*\n)+)", green.stdout.str(), re.MULTILINE))
+    for test, case in tests.items():
+        rows = tables[test].splitlines()
+        for name in filter(None, OTHERS[case][1:]):
+            assert any(row.startswith(f"  {name}") and row.endswith("UNCHANGED") for row in rows), (test, rows)
+        suite.edit(f"{test}.py", HOG_AGAIN, HOG_AGAIN.replace("[]", '["-maxrregcount=32"]'))
+    red = suite.run("--gpuperf", *flags)
+    red.assert_outcomes(failed=len(tests))
+    worse = re.findall(r"^(\S.*)  WORSE  on sm_90 \(static\)$", red.stdout.str(), re.MULTILINE)
+    assert len(worse) == len(tests)
+
+
 REFUSED = """
 import pytest
 
