@@ -83,6 +83,8 @@ ARGUMENTS = {
     "metrics=5": "metrics=5 is not valid: it takes names of metrics, such as",
     "metrics='dram__bytes.sum'": "metrics='dram__bytes.sum' is not valid: it takes names of metrics",
     "metrics={'a__b.sum': 'much'}": "metrics={'a__b.sum': 'much'} is not valid",
+    "metrics={'a__b.sum': -2}": "is not valid",
+    "metrics=[3]": "is not valid",
 }
 FIGURES = {
     "gpuperf(launch).bandwidth": "other has no bandwidth: ask for it, gpuperf(..., bytes=n)",

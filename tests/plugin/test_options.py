@@ -7,7 +7,6 @@ import shlex
 
 import pytest
 
-from pytest_gpuperf.arguments import setting_problem
 from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
 from pytest_gpuperf.compile.machine_code.occupancy import limits_of
 from pytest_gpuperf.model.architectures import ARCHITECTURES, SPELLINGS
@@ -141,31 +140,17 @@ class TestNear:
 def test_nearest_marker_wins_and_a_bad_one_names_its_test(suite):
     suite.write("test_near.py", NEAREST)
     suite.run("test_near.py").assert_outcomes(passed=2)
-    for marker, words in (("tolerence=0.1", "unknown keyword 'tolerence' (known: "), ("0.1", "takes keywords only")):
+    for marker, words in (
+        ("tolerence=0.1", "unknown keyword 'tolerence' (known: "), ("0.1", "takes keywords only"),
+        ("budget_s=0", "budget_s=0 is not valid"), ("budget_s=float('inf')", "budget_s=inf is not valid"),
+        ("budget_s=True", "budget_s=True is not valid: it takes seconds, more than 0 and up to 3600"),
+    ):  # fmt: skip
         suite.write("test_near.py", NEAREST.replace('cache="cold"', marker))
         result = suite.run("test_near.py")
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         text = result.stderr.str() + result.stdout.str()
         assert "test_near.py::TestNear::test_cache: @pytest.mark.gpuperf: " in text
         assert words in text
-
-
-SETTINGS: list[tuple[str, object, str | None]] = [
-    ("cache", "hot", "cache='hot' is not valid"), ("cache", ["cold"], "it takes 'cold' or 'warm'"),
-    ("budget_s", 0, "budget_s=0 is not valid"), ("budget_s", float("inf"), "budget_s=inf is not valid"),
-    ("budget_s", True, "budget_s=True is not valid: it takes seconds, more than 0 and up to 3600"),
-    ("metrics", ["memory"], "metrics=['memory'] is not valid: it takes names of metrics"),
-    ("metrics", {"a__b.sum": -2}, "is not valid"), ("metrics", {"a__b.sum": float("nan")}, "is not valid"),
-    ("metrics", [3], "is not valid"), ("metrics", {"a__b.sum": 0.02, "a__c.pct": None}, None),
-    ("measure", {"memory": None, "host": 0.5}, None), ("measure", ("ram",), "measure=('ram',) is not valid"),
-]  # fmt: skip
-"""Name, value and what the error says, if it is one."""
-
-
-def test_setting_of_a_test_is_checked() -> None:
-    for name, value, words in SETTINGS:
-        problem = setting_problem(name, value)
-        assert problem is None if words is None else words in (problem or ""), (name, value)
 
 
 def test_workload_name_used_twice_is_an_error(gpu_suite):

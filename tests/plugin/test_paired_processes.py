@@ -51,18 +51,6 @@ def test_callable_has_fresh_inputs_on_either_side(project: Suite) -> None:
     result.stdout.fnmatch_lines(["*steps*SLOWER*"])
 
 
-def test_test_that_fails_there_is_not_comparable(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CI", "true")
-    project.write(
-        "test_suite.py", TEST.format(steps=EQUAL, more="").replace("    a = gpu", "    assert not 1\n    a = gpu")
-    )
-    commit(project.path)
-    project.write("test_suite.py", TEST.format(steps=EQUAL, more=""))
-    result = project.run(*AGAINST)
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["*NOT-COMPARABLE*", "*its test fails there: *"])
-
-
 KILLS = """
 
 def pytest_configure(config):

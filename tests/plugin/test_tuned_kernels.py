@@ -117,14 +117,3 @@ def test_slower_choice_is_slower_until_it_is_recorded(tuned: Suite) -> None:
     assert "accept an intended change: pytest --update-baselines" in result.stdout.str()
     tuned.run(*RECORD).assert_outcomes(passed=1)
     tuned.run("--gpuperf").assert_outcomes(passed=1)
-
-
-def test_kernel_that_only_triton_can_launch_is_refused_with_the_remedy(tuned: Suite) -> None:
-    """Without a GPU, a kernel of Triton's is static only."""
-    tuned.write("conftest.py", "")
-    result = tuned.run("--gpuperf")
-    result.stdout.re_match_lines([r"  add +30 / 0 / 100% +UNCHANGED", r".* 1 static only"])
-    tuned.edit("test_suite.py", "compiled(stem)", "compiled(stem, num_ctas=2)")
-    result = tuned.run()
-    result.assert_outcomes(failed=1)
-    assert "clusters of 2 blocks. Give gpuperf a function that launches it with Triton" in result.stdout.str()
