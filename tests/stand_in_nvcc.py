@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_gpuperf.compile import nvcc as nvcc_module
+from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.nvrtc import compile_cubin
 from pytest_gpuperf.compile.source import KernelSource
 
@@ -67,6 +68,14 @@ def found_as(monkeypatch: pytest.MonkeyPatch, find: Callable[[], str | None]) ->
     )
     monkeypatch.setattr("shutil.which", lambda name, *_, **__: find() if name == "nvcc" else None)
     forget_nvcc()
+
+
+def need_nvcc() -> None:
+    """Skip the test where none is installed."""
+    try:
+        nvcc_module.nvcc()
+    except ToolchainMissing as problem:
+        pytest.skip(str(problem))
 
 
 def forget_nvcc() -> None:

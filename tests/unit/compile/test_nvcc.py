@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from stand_in_nvcc import StandInNvcc, forget_nvcc, found_as
+from stand_in_nvcc import StandInNvcc, forget_nvcc, found_as, need_nvcc
 
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import (
@@ -15,7 +15,6 @@ from pytest_gpuperf.compile.compile_errors import (
     UnknownKernel,
 )
 from pytest_gpuperf.compile.compiler import compile_kernel
-from pytest_gpuperf.compile.nvcc import nvcc
 from pytest_gpuperf.compile.source import KernelSource
 
 KERNELS = """
@@ -55,14 +54,6 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandInNvcc:
     program.makes(KERNELS + ASKED)
     found_as(monkeypatch, lambda: str(folder / "nvcc"))
     return program
-
-
-@pytest.fixture
-def real() -> None:
-    try:
-        nvcc()
-    except ToolchainMissing as problem:
-        pytest.skip(str(problem))
 
 
 def test_a_kernel_of_a_whole_program(stand_in: StandInNvcc) -> None:
@@ -113,8 +104,8 @@ def test_without_an_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
         compile_kernel(whole("scale"), "sm_90")
 
 
-@pytest.mark.usefixtures("real")
 def test_the_real_one_compiles_a_whole_program_and_names_the_line_of_a_mistake() -> None:
+    need_nvcc()
     made = compile_kernel(whole("scale"), "sm_90")
     assert (made.symbol, made.toolchain.partition(" ")[0]) == ("_Z5scalePff", "nvcc")
     with pytest.raises(CompileError, match=r'^whole.cu:2: identifier "y" is undefined') as problem:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from stand_in_nvcc import need_nvcc
 
-from pytest_gpuperf.compile.compile_errors import BadCubin, CompileError, ToolchainMissing
+from pytest_gpuperf.compile.compile_errors import BadCubin, CompileError
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.machine_code.binary import ready_made
-from pytest_gpuperf.compile.nvcc import compile_by_nvcc, nvcc
+from pytest_gpuperf.compile.nvcc import compile_by_nvcc
 from pytest_gpuperf.compile.nvrtc import HOST_HEADERS, compile_cubin
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.toolkit import toolkit_folders
@@ -128,16 +129,8 @@ PART = WORK.format("LENGTH * 2.0f")
 @pytest.fixture(params=["nvrtc", "nvcc"])
 def compiler(request: pytest.FixtureRequest) -> str:
     if request.param == "nvcc":
-        request.getfixturevalue("real")
+        need_nvcc()
     return str(request.param)
-
-
-@pytest.fixture
-def real() -> None:
-    try:
-        nvcc()
-    except ToolchainMissing as problem:
-        pytest.skip(str(problem))
 
 
 def compiles(text: str, *options: str, folder: Path = Path(), **more: object) -> bool:

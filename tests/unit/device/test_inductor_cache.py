@@ -19,13 +19,6 @@ def test_kernels_of_one_configuration_are_found_by_name(tmp_path: Path) -> None:
     assert found == [("add", 128, 0, ""), ("softmax", 128, 16, "")]
 
 
-def test_triton_s_files_are_read(tmp_path: Path) -> None:
-    compiled_to(tmp_path, NARROW)
-    program(tmp_path, "add")
-    (kernel,) = read_inductor(tmp_path)
-    assert (kernel.symbol, kernel.threads, kernel.compiler) == ("add", 64, "triton 3.6.0")
-
-
 @pytest.mark.parametrize(("stem", "threads"), [(WIDE, 128), (NARROW, 64)])
 def test_of_several_configurations_it_is_the_chosen_one(tmp_path: Path, stem: str, threads: int) -> None:
     places = {one: compiled_to(tmp_path, one) for one in (WIDE, NARROW)}
@@ -33,7 +26,7 @@ def test_of_several_configurations_it_is_the_chosen_one(tmp_path: Path, stem: st
     program(tmp_path, "add")
     (kernel,) = read_inductor(tmp_path)
     config = f"XBLOCK={8 * threads}, num_warps={threads // 32}, num_stages=1"
-    assert (kernel.threads, kernel.config) == (threads, config)
+    assert (kernel.threads, kernel.config, kernel.compiler) == (threads, config, "triton 3.6.0")
 
 
 def refused(folder: Path, *kernels: str) -> str:

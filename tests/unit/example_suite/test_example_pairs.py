@@ -47,25 +47,3 @@ def test_pairs_have_one_sibling_each_and_causes_of_the_advice(pairs: ModuleType)
     assert all(pair.optimised != pair.naive and pair.why for pair in pairs.PAIRS)
     assert {pair.cause for pair in pairs.PAIRS} - {""} <= BY_KEY.keys()
     assert sum(bool(pair.cause) for pair in pairs.PAIRS) >= 25
-
-
-def pair_of(pairs: ModuleType, optimised: str) -> Any:
-    (found,) = [pair for pair in pairs.PAIRS if pair.optimised == optimised]
-    return found
-
-
-def test_baselines_show_differences_and_gains(pairs: ModuleType, recorded: Any, tmp_path: Path) -> None:
-    differences = {
-        "transpose_padded": "code", "template": "code", "b32x8": "launch", "Horner, 8 blocks per SM": "launch",
-        "padded": "data", "patch_bisect": "data", "uniform_true": "data", "n_chunks": "callable",
-    }  # fmt: skip
-    assert {name: recorded.difference(pair_of(pairs, name)) for name in differences} == differences
-    assert recorded.gain(pair_of(pairs, "transpose_padded")) == pytest.approx(1.69, abs=0.05)
-    assert {pair.optimised: pair.wall for pair in pairs.PAIRS if pair.wall} == {
-        "n_chunks": "STR-01", "two_streams": "STR-05",
-    }  # fmt: skip
-    nothing = importlib.import_module("recorded").Recorded(tmp_path)
-    assert nothing.gain(pair_of(pairs, "transpose_padded")) is None
-    assert nothing.difference(pair_of(pairs, "transpose_padded")) == "callable"
-    unequal = pair_of(pairs, "f32_ilp2")
-    assert recorded.gain(unequal) == 2 * recorded.time_ratio(unequal) == pytest.approx(2, abs=0.1)

@@ -30,19 +30,6 @@ def test_every_family_has_two_lines_and_names_its_document(tour: ModuleType) -> 
     assert stations.keys() == {path.stem for path in (SUITE / "kernels").glob("*.cu")}
 
 
-def test_gains_are_those_of_the_record_or_of_a_claim(tour: ModuleType, tmp_path: Path) -> None:
-    """Of work that overlaps device times show no gain; another recording shows the same rounded figures."""
-    assert [tour._figure(gain) for gain in (1.0049, 1.688, 2.282, 30.24)] == ["1.00", "1.69", "2.3", "30"]
-    outcomes, nothing = tmp_path / "outcomes.json", tour.Recorded(outcomes=tmp_path / "none.json")
-    outcomes.write_text('{"claims": [{"id": "STR-01", "measured": 1.834}, {"id": "STR-05", "measured": null}]}')
-    shown = tour.gains("streams_overlap", tour.Recorded(outcomes=outcomes))
-    assert shown == "* 1.83: `n_chunks` over `serial`, by the clock on the wall (STR-01)"
-    assert tour.gains("streams_overlap", nothing) == "* not on record yet"
-    assert tour.gains("transpose32", tour.Recorded(tmp_path)) == "* not on record yet"
-    same_work = "* 12: `f32_3warps` over `f32_1warp`, for 12 times its work"
-    assert same_work in tour.gains("kernel_a_latency", tour.Recorded())
-
-
 @pytest.mark.parametrize("change", ["<!-- gain transpose23 -->", ""])
 def test_a_marker_too_many_or_too_few_is_an_error(tour: ModuleType, change: str) -> None:
     text = tour.README.read_text(encoding="utf-8").replace("<!-- gain transpose32 -->", change)
