@@ -78,6 +78,14 @@ def test_outcome(run: Run, without_gpu: Run, case: str) -> None:
     assert (test.ended_in, test.status) == ("call", status)
 
 
+def test_a_test_that_stops_early_is_judged_by_what_it_reached(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[bool] = []
+    monkeypatch.setattr(judge_test, "judge_test", lambda run, test, whole: judged.append(whole) or "")
+    ended(run.item())
+    ended(run.item(), CheckedOnly("no times"))
+    assert judged == [True, False]
+
+
 def test_early_stops(run: Run, without_gpu: Run) -> None:
     """In a fixture, after another one, and by a driver that is missing once there is a kernel."""
     item = run.item()
