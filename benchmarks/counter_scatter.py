@@ -76,11 +76,9 @@ def counted_in(file: Path) -> list[Counted]:
 def scatter_of(counted: Iterable[Counted]) -> tuple[dict[str, Scatter], int]:
     """By metric, and the number of comparisons."""
     found = {metric.name: Scatter() for metric in METRICS.values() if metric.tolerance is not None}
-    first: dict[tuple[str, ...], dict[str, float]] = {}
-    number = 0
+    first, number = dict[tuple[str, ...], dict[str, float]](), 0
     for test, name, work, _ in counted:
-        own = work.get("identity", {})
-        new = work["counters"]
+        own, new = work.get("identity", {}), work["counters"]
         old = first.setdefault((test, name, own["code"], own["launch"], *own.get("arguments", ())), new)
         number += old is not new
         for metric in found if old is not new else ():

@@ -28,73 +28,47 @@ TIME_OFF = 0.03
 """Of a healthy test's time against that before the culprit: other addresses and another process make 1 to 2 %."""
 
 SOURCE = r"""
-extern "C" __global__ void copy(const float* a, float* b, int n)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) b[i] = a[i];
-}
-
-extern "C" __global__ void wild_address(const float* a, float* b, int n)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    b[i + (1ll << 42)] = a[i];
-}
-
-extern "C" __global__ void trap(const float* a, float* b, int n)
-{
-    if (a[threadIdx.x] >= 0.0f) __trap();
-    b[threadIdx.x] = 1.0f;
-}
-
-extern "C" __global__ void endless(const float* a, float* b, int n)
-{
-    while (*static_cast<const volatile float*>(a) >= 0.0f) {}
-    b[threadIdx.x] = 1.0f;
-}
+#define KERNEL(name) extern "C" __global__ void name(const float* a, float* b, int n)
+#define AT (blockIdx.x * blockDim.x + threadIdx.x)
+KERNEL(copy) { if (AT < n) b[AT] = a[AT]; }
+KERNEL(wild_address) { b[AT + (1ll << 42)] = a[AT]; }
+KERNEL(trap) { if (a[threadIdx.x] >= 0.0f) __trap(); b[threadIdx.x] = 1.0f; }
+KERNEL(endless) { while (*static_cast<const volatile float*>(a) >= 0.0f) {} b[threadIdx.x] = 1.0f; }
 """
-
 TESTS = """
 import pytest
 
 SIZE = 1 << 24
 
-def copy(cuda_kernel, gpu, gpuperf):
-    kernel = cuda_kernel("faults.cu", "copy")
+def launch(cuda_kernel, gpu, name, grid=64):
     a = gpu.random(SIZE, seed=1)
     b = gpu.empty_like(a)
-    gpuperf(kernel.launch(grid=SIZE // 256, block=256, args=(a, b, SIZE)), check=lambda: gpu.assert_equal(b, a))
+    kernel = cuda_kernel("faults.cu", name)
+    return kernel.launch(grid=grid, block=256, args=(a, b, SIZE)), lambda: gpu.assert_equal(b, a)
+
+def measure_copy(cuda_kernel, gpu, gpuperf):
+    copy, check = launch(cuda_kernel, gpu, "copy", SIZE // 256)
+    gpuperf(copy, check=check)
 
 def test_before(cuda_kernel, gpu, gpuperf):
-    copy(cuda_kernel, gpu, gpuperf)
+    measure_copy(cuda_kernel, gpu, gpuperf)
 
 def test_culprit(cuda_kernel, gpu, gpuperf):
     {culprit}
 
 @pytest.mark.parametrize("number", range({after}))
 def test_after(cuda_kernel, gpu, gpuperf, number):
-    copy(cuda_kernel, gpu, gpuperf)
+    measure_copy(cuda_kernel, gpu, gpuperf)
 """
-LAUNCH = """kernel = cuda_kernel("faults.cu", "{name}")
-    a = gpu.random(SIZE, seed=1)
-    b = gpu.empty_like(a)
-    gpuperf(kernel.launch(grid=64, block=256, args=(a, b, SIZE)))"""
-UNSEEN = """import cupy
-    kernel = cuda_kernel("faults.cu", "wild_address")
-    a = gpu.random(SIZE, seed=1)
-    b = gpu.empty_like(a)
-    kernel.launch(grid=64, block=256, args=(a, b, SIZE))()"""
-MEMORY = """hold = gpu.zeros((gpu.memory_bytes // 2,), "uint8")
-    gpu.zeros((gpu.memory_bytes,), "uint8")"""
+LAUNCH = 'launch(cuda_kernel, gpu, "{}")[0]'
 CASES = {
-    "wild address": LAUNCH.format(name="wild_address"),
-    "wild address, launched and not waited for": UNSEEN,
-    "trap": LAUNCH.format(name="trap"),
-    "endless kernel": LAUNCH.format(name="endless"),
-    "out of memory": MEMORY,
+    "wild address": f"gpuperf({LAUNCH.format('wild_address')})",
+    "wild address, launched and not waited for": f"{LAUNCH.format('wild_address')}()",
+    "trap": f"gpuperf({LAUNCH.format('trap')})",
+    "endless kernel": f"gpuperf({LAUNCH.format('endless')})",
+    "out of memory": 'hold = gpu.zeros((gpu.memory_bytes // 2,), "uint8"); gpu.zeros((gpu.memory_bytes,), "uint8")',
 }
-
-
-SAYS = ("after this test the GPU was lost", "a kernel faulted on the GPU", "nothing came back from the GPU",
+SAYS = ("after this test the GPU was lost", "a kernel faulted on the GPU", "the GPU did not answer for",
         "Out of memory allocating")  # fmt: skip
 PAGE = f"""\
 # Kernels that break the GPU

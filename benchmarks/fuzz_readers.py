@@ -119,9 +119,7 @@ def change_baseline(content: bytearray, chance: random.Random) -> None:
         content[start:end] = chance.choice((content[start:end] * 2, *TOKENS))
 
 
-def mutated(
-    samples: Sequence[bytes], change: Callable[[bytearray, random.Random], None], chance: random.Random
-) -> bytes:
+def mutated(samples: Sequence[bytes], change: Callable[..., None], chance: random.Random) -> bytes:
     content = bytearray(chance.choice(samples))
     for _ in range(chance.choice((1, 1, 2, 4))):
         change(content, chance)

@@ -39,12 +39,10 @@ def test_transpose(cuda_kernel, gpu, gpuperf):
         gpuperf(kernel.launch(grid=(64,), block=(32, 32), args=(src, dst)), name=name,
                 check=lambda: gpu.assert_equal(dst, src.swapaxes(1, 2)))
 
-
 def test_reduction(cuda_kernel, gpu, gpuperf):
     given, partial = gpu.random(64 * 256, seed=2), gpu.zeros(64)
     kernel = cuda_kernel(KERNELS + "reduce_sum.cu", "reduce_tree")
     gpuperf(kernel.launch(grid=(64,), block=(256,), args=(given, partial, given.size)))
-
 
 def test_spills(cuda_kernel, gpu, gpuperf):
     given, out = gpu.random((64, 1024), seed=3), gpu.zeros(1024)
@@ -52,18 +50,12 @@ def test_spills(cuda_kernel, gpu, gpuperf):
                          options=["-maxrregcount=32"])
     gpuperf(kernel.launch(grid=(8,), block=(128,), args=(given, out, out.size)))
 
-
 def test_two_kernels(cuda_kernel, gpu, gpuperf):
     given, partial, total = gpu.random(64 * 256, seed=4), gpu.zeros(64), gpu.zeros(1)
     kernel = cuda_kernel(KERNELS + "reduce_sum.cu", "reduce_shfl")
     first = kernel.launch(grid=(64,), block=(256,), args=(given, partial, given.size))
     second = kernel.launch(grid=(1,), block=(256,), args=(partial, total, partial.size))
-
-    def both():
-        first()
-        second()
-
-    gpuperf(both)
+    gpuperf(lambda: (first(), second()), name="both")
 """
 
 
@@ -78,9 +70,8 @@ def main() -> int:
         kernels = record(ncu, folder, tuple(given.set.split(",")))
         target = given.to / f"{entries(folder)[0].gpu}.ncu-rep.xz"
         target.write_bytes(lzma.compress(without_own_path((folder / REPORT).read_bytes())))
-    target.with_suffix("").with_suffix(".json").write_text(
-        json.dumps({"ncu": str(ncu), "kernels": kernels}, indent=1) + "\n"
-    )
+    figures = json.dumps({"ncu": str(ncu), "kernels": kernels}, indent=1) + "\n"
+    target.with_suffix("").with_suffix(".json").write_text(figures)
     size = target.stat().st_size
     print(f"{target}: {size} bytes, at most {MOST_BYTES}, {len(kernels)} kernels, {len(kernels[0]['metrics'])} metrics")
     return int(size > MOST_BYTES)
@@ -120,15 +111,10 @@ def as_kernels(printed: str, names: list[str], ranges: list[int]) -> list[dict[s
     if len(rows) != len(ranges):
         raise SystemExit(f"ncu prints {len(rows)} kernels, and {len(ranges)} were launched")
     return [
-        {
-            "kernel": re.split(r"[(<]", row["Kernel Name"])[0].removeprefix("void ").strip(),
-            "range": number,
-            "metrics": {
-                name: figure for name in names if FIGURE.fullmatch(figure := (row.get(name) or "").replace(",", ""))
-            },
-        }
-        for row, number in zip(rows, ranges, strict=True)
-    ]
+        {"kernel": re.split(r"[(<]", row["Kernel Name"])[0].removeprefix("void ").strip(), "range": number, "metrics": {
+            name: figure for name in names if FIGURE.fullmatch(figure := (row.get(name) or "").replace(",", ""))
+        }} for row, number in zip(rows, ranges, strict=True)
+    ]  # fmt: skip
 
 
 if __name__ == "__main__":

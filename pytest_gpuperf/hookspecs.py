@@ -35,5 +35,5 @@ def device_given(config: pytest.Config, worker: int | None) -> Device | None:
         what = f"returned {found!r}, which has no facts"
     names = " or ".join(one.plugin_name for one in caller.get_hookimpls())
     raise pytest.UsageError(
-        f"pytest_gpuperf_device of {names} {what}. To do: let it return None where it has nothing to give"
+        f"pytest_gpuperf_device of {names} {what}. To do: let it return None, or a device with facts"
     )

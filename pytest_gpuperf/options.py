@@ -109,13 +109,13 @@ class Options:
 
     # fmt: off
     enabled: bool = _flag(
-        False, "--gpuperf", "measure GPU workloads, compare them with their baselines, fail what regressed", ini="bool")
+        False, "--gpuperf", "measure GPU workloads, compare them with their baselines, fail regressions", ini="bool")
     update: UpdateMode | None = _flag(
         None, "--update-baselines", "record baselines: new (workloads that have none), changed (the default: these, "
-        "and what is proven to have changed) or all", _one_of(*UPDATE_MODES), metavar="MODE",
+        "and proven changes) or all", _one_of(*UPDATE_MODES), metavar="MODE",
         bare="changed")
     disturbed: bool = _flag(
-        False, "--gpuperf-disturbed", "record measurements, too, that other work on the GPU disturbed")
+        False, "--gpuperf-disturbed", "also record measurements that other work on the GPU disturbed")
     allow_ci_update: bool = _flag(False, "--gpuperf-allow-ci-update", "let --update-baselines write under CI")
     baselines: Path = _flag(
         Path(USUAL_FOLDER), "--gpuperf-baselines", "folder of the baselines (default: baselines, next to the ini file)",
@@ -135,14 +135,14 @@ class Options:
         "static targets (default: those with baselines, else the GPU's own, else sm_80, sm_90 and sm_120)",
         ARCHITECTURES, metavar="sm_80,sm_90", ini="string")
     open: Action = _flag(
-        "warn", "--gpuperf-open", "what is not proven: fail or warn (default: INCONCLUSIVE warns; NEW, NOT-COMPARABLE "
+        "warn", "--gpuperf-open", "unproven verdicts: fail or warn (default: INCONCLUSIVE warns; NEW, NOT-COMPARABLE "
         "and NOT-MEASURED fail under CI and warn elsewhere)", _one_of("fail", "warn"), metavar="ACTION", ini="string")
     """Of what could not be compared or was not reached; under CI ``fail`` is the default."""
     strict: bool = _flag(False, "--gpuperf-strict", "fail on a stale baseline too (FASTER, BETTER)", ini="bool")
     advisory: bool = _flag(False, "--gpuperf-advisory", "report every verdict, and let none fail a test", ini="bool")
     tolerance: float = _flag(
         LIMITS.tolerance, "--gpuperf-tolerance",
-        "slowdown that is accepted, as a fraction (default 0.005); twice as much is found", _number(0.0005, 0.5),
+        "accepted slowdown, as a fraction (default 0.005); twice as much is detected", _number(0.0005, 0.5),
         metavar="FRACTION", ini="float")
     cache: Literal["cold", "warm"] = _flag(
         "cold", "--gpuperf-cache", "L2 state before each sample: cold (flushed, default) or warm",
@@ -167,7 +167,7 @@ class Options:
     """Absolute, or ``github``."""
     kernel_timeout_s: float = _flag(
         60.0, "--gpuperf-kernel-timeout",
-        "seconds after which a kernel that has not ended is taken for endless (default 60)",
+        "seconds after which a running kernel counts as endless (default 60)",
         _number(1, 86400, " seconds"), metavar="SECONDS", ini="float")
     task: ChildTask | None = _flag(None, "--gpuperf-task", argparse.SUPPRESS, FOLDER)
     """What this process does for the run that started it; None: a user did."""

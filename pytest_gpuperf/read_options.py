@@ -145,7 +145,7 @@ def _conflicts(config: pytest.Config, options: Options, ci: str) -> Iterator[str
     python = options.against_python
     if options.update is not None and ci and not options.allow_ci_update:
         yield (
-            f"--update-baselines: refused because {ci} is set: a CI run must not move its own goalposts. "
+            f"--update-baselines: refused because {ci} is set: a CI run must not accept its own results. "
             "Record baselines on a machine you trust and commit them, or add --gpuperf-allow-ci-update."
         )
     if python is not None and not options.against:
@@ -157,18 +157,18 @@ def _conflicts(config: pytest.Config, options: Options, ci: str) -> Iterator[str
     own_folder = _by_hand(config, "baselines")
     if options.against and (options.update is not None or own_folder):
         other = "--update-baselines" if options.update is not None else "--gpuperf-baselines"
-        yield f"--gpuperf-against and {other} exclude each other: a revision takes the place of the baselines"
+        yield f"--gpuperf-against and {other} cannot be combined: the revision replaces the baselines"
     if options.against and options.ncu:
         yield "--gpuperf-against compares no counters: leave --gpuperf-ncu out"
     if options.active and options.update is None and own_folder and not options.baselines.is_dir():
         yield (
-            f"--gpuperf-baselines: there is no folder {options.baselines}, so nothing could be compared: name one that "
-            "is there, or record it with --update-baselines"
+            f"--gpuperf-baselines: there is no folder {options.baselines} to compare with: name an existing one, "
+            "or record baselines with --update-baselines"
         )
     given = {str(argument).partition("=")[0] for argument in config.invocation_params.args}  # ini settings may wait
     idle = [flag.name for field, flag in FLAGS.items() if flag.name in given and field not in ALONE]
     if idle and not options.active:
         yield (
-            f"{', '.join(idle)}: nothing is measured without --gpuperf, --update-baselines or --gpuperf-ncu: add the "
-            "one you mean"
+            f"{', '.join(idle)}: nothing is measured without --gpuperf, --update-baselines or --gpuperf-ncu: add one "
+            "of these"
         )

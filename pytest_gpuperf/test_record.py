@@ -161,7 +161,7 @@ class TestRecord:
     def _require_open(self, what: str) -> None:
         if self.ended_in:
             raise TestOver(
-                f"{self.node_id}: {what} comes after the test's end and would not be judged; "
+                f"{self.node_id}: {what} comes after the end of the test and cannot be judged: "
                 "ask for it in the test, or in a fixture before its yield"
             )
 

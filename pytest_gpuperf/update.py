@@ -147,7 +147,7 @@ def recorded_time(
     names = [name for kind, name in SECONDARY.items() if kind in accepted_kinds and work.secondary]
     counted = "counters" in judged and bool(work.counters) and time is None
     if after is None:
-        needs = "it needs a recorded time, and this one has none"
+        needs = "it has no recorded time: record that first, on a machine with a GPU"
         return msgspec.structs.replace(recorded, refused=needs) if names or counted else None
     if names:
         secondary = SecondaryMetrics(**{name: getattr(work.secondary, name) for name in names})
@@ -180,7 +180,7 @@ def _with_counts(record: TimeRecord, counts: Counts) -> TimeRecord:
 def _other_work(work: WorkloadEvidence, before: TimeRecord) -> str:
     """Why counters of this run are not those of the time on record; empty if they are."""
     if work.identity is None or not (work.identity.same_execution(before.identity) or work.identity == before.identity):
-        return "the recorded code is another"
+        return "the recorded time is of other code"
     if work.time is not None and work.time.cache != before.cache:
         return f"the recorded time is of a {before.cache} L2"
     return ""

@@ -10,29 +10,16 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from pytest_gpuperf.compile.cache import CompileCache
-from pytest_gpuperf.compile.compiler import compile_kernel
-from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.device.launch import Kernel
+from pytest_gpuperf.selftest.run import COPY, LOOP, Family
 
 BUFFERS = 1.1
 """Grid and buffers serve so many times a baseline's count."""
 SAMPLES, REPEATS = 30, 10
-TEXTS = {
-    "loop": """(float* out, float scale, float shift) {
-    float a = (float)threadIdx.x;
-    #pragma unroll 1
-    for (int i = 0; i < COUNT; ++i) a = fmaf(a, scale, shift);
-    out[blockIdx.x * blockDim.x + threadIdx.x] = a;
-}""",
-    "copy": """(const float4* in, float4* out) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < COUNT) out[i] = in[i];
-}""",
-    "softmax": """(const float* in, float* out) {
+SOFTMAX = Family(
+    "softmax",
+    """extern "C" __global__ void NAME(const float* in, float* out) {
     __shared__ float parts[256];
     if (blockIdx.x >= COUNT) return;
     float sum = 0;
@@ -45,9 +32,12 @@ TEXTS = {
     }
     for (int i = threadIdx.x; i < 1024; i += 256)
         out[blockIdx.x * 1024 + i] = __expf(in[blockIdx.x * 1024 + i]) / parts[0];
-}""",
 }
-AHEAD = 'extern "C" __global__ void other(float* p) { for (int i = 1; i < 99; ++i) p[i] += p[i - 1]; }\n'
+""",
+    threads=256,
+    form=lambda device, most: (most, tuple(device.arrays.random(most * 1024, seed=seed) for seed in (7, 8))),
+)
+FAMILIES = {family.name: family for family in (LOOP, COPY, SOFTMAX)}
 KERNELS: dict[str, tuple[str, float]] = {
     **{f"loop {us:g} us": ("loop", us) for us in (2.5, 5, 10.5, 20, 50, 100, 1000)},
     "copy 16 MB": ("copy", 1 << 20), "copy 256 MB": ("copy", 1 << 24), "softmax": ("softmax", 1 << 14),
@@ -64,30 +54,19 @@ class Bench:
         self.device = getattr(importlib.import_module(module), function)()
         self.timer = self.device.timer(None)
         self.launch = functools.cache(self._launch)
-        self._arguments = functools.cache(self._made)
+        self._form = functools.cache(lambda family, most: FAMILIES[family].form(self.device, most))
 
     def _launch(self, family: str, count: int, most: int, behind: bool = False) -> Any:
         """``count`` of a family, in a grid and on buffers for ``most``; ``behind`` another function in its module."""
-        name, arch = f"gpuperf_{family}_{count}", self.device.facts.arch
-        text = f'extern "C" __global__ void {name}{TEXTS[family]}'.replace("COUNT", str(count))
-        source = KernelSource(text=AHEAD + text if behind else text, name=name)
-        binary = compile_kernel(source, arch, cache=CompileCache())
-        kernel = Kernel({arch: binary}, device=self.device, native=arch)
-        if family == "loop":
-            return kernel.launch(self.device.facts.sm_count, 128, self._arguments(family, 0))
-        return kernel.launch(-(-most // 256) if family == "copy" else most, 256, self._arguments(family, most))
-
-    def _made(self, family: str, most: int) -> tuple[Any, ...]:
-        arrays, elements = self.device.arrays, most * (4 if family == "copy" else 1024)
-        if family == "loop":
-            return arrays.empty(self.device.facts.sm_count * 128), np.float32(0.999), np.float32(0.5)
-        return arrays.random(elements, seed=7), arrays.empty(elements)
+        arch, (grid, arguments) = self.device.facts.arch, self._form(family, most)
+        binary = FAMILIES[family].compiled(count, arch, moved=behind)
+        return Kernel({arch: binary}, device=self.device, native=arch).launch(grid, FAMILIES[family].threads, arguments)
 
     def times_ns(self, family: str, counts: Sequence[int], most: int) -> list[float]:
-        """Median times with a cold L2, taken in turns."""
+        """Median times with a cold L2, interleaved."""
         slots = [Slot(self.launch(family, count, most), SAMPLES) for count in counts]
-        taken = [self.timer.measure(slots, "cold") for _ in range(1 + REPEATS)][1:]
-        return [statistics.median(itertools.chain(*of_one)) for of_one in zip(*taken, strict=True)]
+        measured = [self.timer.measure(slots, "cold") for _ in range(1 + REPEATS)][1:]
+        return [statistics.median(itertools.chain(*of_one)) for of_one in zip(*measured, strict=True)]
 
     def plan(self, name: str, family: str, size: float) -> dict[str, Any]:
         """Counts of the kernel and of its slower versions, by percent, and its time, as measured."""

@@ -58,7 +58,7 @@ def bank_conflicts(case: Case) -> Finding | None:
     if not grew(was, now, CONFLICT_GROWTH) or now is None or case.now.shared_wavefronts is None:
         return None
     each, each_now = (ratio(usage.shared_wavefronts, usage.shared_requests) for usage in (case.was, case.now))
-    evidence = (change("passes per shared-memory access", each or was, each_now or 0),)
+    evidence = (change("wavefronts per shared-memory access", each or was, each_now or 0),)
     waited = case.now.waits.get("shared_load", 0) * (1 - was / now)
     without = case.now.replace(shared_wavefronts=case.now.shared_wavefronts * was / now).quicker(waited=waited)
     return Finding("bank conflicts", evidence, without)

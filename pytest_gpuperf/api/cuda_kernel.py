@@ -236,8 +236,8 @@ class KernelCompiler:
         missing = [target for target in targets if target not in there]
         if missing and all_of_them:
             raise BadArgument(
-                f"{handed.place}: there is no machine code for {', '.join(missing)} in it; it has {', '.join(there)}. "
-                "Compile it for that too, or ask for those that are there"
+                f"{handed.place}: it has no machine code for {', '.join(missing)}, only for {', '.join(there)}. "
+                "To do: compile it for the missing ones too, or pass arch= with those that it has"
             )
         fitting = [arch for arch in there if gpu in (arch, plain(arch))]
         native = gpu if gpu in fitting else next(iter(fitting), None)
@@ -277,7 +277,7 @@ class KernelCompiler:
         given = [arch] if isinstance(arch, str) else arch
         require_list("cuda_kernel", "arch", given, str)
         if not given:
-            raise BadArgument("cuda_kernel: arch=() names no architecture; leave it out for those of the run")
+            raise BadArgument("cuda_kernel: arch=() names no architecture: leave it out to use those of the run")
         return tuple(map(str, given))
 
     def _wanted(self, targets: tuple[str, ...]) -> tuple[str | None, list[str]]:

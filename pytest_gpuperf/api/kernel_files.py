@@ -87,5 +87,7 @@ def handed_cubins(location: CompileLocation, given: Any, symbol: str, name: str,
     if begins_as_container(content) and not is_cubin(content):
         cubins = cubins_by_arch(content, place)
     if not cubins:
-        raise BadContainer(f"{place}: it holds no machine code for a GPU; PTX alone is nothing to gate")
+        raise BadContainer(
+            f"{place}: it holds no GPU machine code (PTX alone cannot be gated): compile it for an architecture"
+        )
     return Handed(cubins, symbol, place, name=name, source=source)

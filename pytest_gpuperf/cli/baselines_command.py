@@ -70,7 +70,7 @@ def edit(store: BaselineStore, old: str, new: str | None = None) -> list[str]:
     """
     if new is not None and _kind(old) != _kind(new):
         raise BaselineError(
-            f"{quoted(old)} and {quoted(new)} are not of one kind: name two test files, two tests, or two workloads, "
+            f"{quoted(old)} and {quoted(new)} are of different kinds: name two test files, two tests or two workloads, "
             "each as 'NODEID [workload]'"
         )
     with store.exclusive():
@@ -85,7 +85,9 @@ def edit(store: BaselineStore, old: str, new: str | None = None) -> list[str]:
             if goes is not None:
                 there = files.setdefault((target, goes.module), {})
                 if (goes, toolchain) in there:
-                    raise BaselineError(f"{target}: {goes} has a record of its own: remove it first. Nothing was moved")
+                    raise BaselineError(
+                        f"{target}: {goes} has a record already. Nothing was moved. To do: remove that record first"
+                    )
                 there[goes, toolchain] = record
         plan = [store.rewritten(*place, those) for place, those in files.items() if those != store.load(*place)]
         listed = store.manifest()

@@ -82,14 +82,14 @@ def _search(node_id: str, good: str, bad: str, start: Path, write: Write) -> int
 
     write(f"{numbered(len(commits) - 1, 'commit')} from {described(start, first)} to {described(start, last)}\n")
     if ask(first) != "good":
-        raise GpuperfError(f"the good end {first} is not good: {trials[first].why}")
+        raise GpuperfError(f"the good commit {first} is not good: {trials[first].why}")
     if (end := ask(last)) != "bad":
         problem = "is not slower than the good one" if end == "good" else "cannot be judged against the good one"
-        raise GpuperfError(f"the bad end {last} {problem}: {trials[last].why}")
+        raise GpuperfError(f"the bad commit {last} {problem}: {trials[last].why}")
     found = search(commits, ask)
     if found.between:
         suspects = [*found.between, found.bad]
-        write(f"\nnot decided, one of {len(suspects)} commits after {found.good[:12]}:\n")
+        write(f"\nundecided, one of {len(suspects)} commits after {found.good[:12]}:\n")
         write("".join(f"  {described(start, one)}: {trials[one].why}\n" for one in suspects))
     else:
         write(f"\n{described(start, found.bad)} made it slower\n")
@@ -108,7 +108,7 @@ def _below_top(node_id: str, start: Path) -> str:
     places = (one for one in (here, *here.parents) if one.is_relative_to(top) and (one / name).exists())
     path = (next(places, here) / name).resolve()
     if not path.is_relative_to(top):
-        raise RevisionError(f"{path} lies outside of the repository {top}: name a test that it has at every commit")
+        raise RevisionError(f"{path} lies outside of the repository {top}: name a test file of the repository")
     return f"{path.relative_to(top).as_posix()}{mark}{test}"
 
 
@@ -116,8 +116,8 @@ def _between(start: Path, first: str, last: str) -> list[str]:
     """The commits from the good end to the bad one, along first parents, both included."""
     if first == last or run_git(start, "merge-base", "--is-ancestor", first, last).returncode:
         raise GpuperfError(
-            f"the good end {first[:12]} is no ancestor of the bad end {last[:12]}: name an older commit that it comes "
-            f"from (git merge-base {first[:12]} {last[:12]}) with --good"
+            f"the good commit {first[:12]} is no ancestor of the bad commit {last[:12]}. To do: pass an ancestor with "
+            f"--good; git merge-base {first[:12]} {last[:12]} prints one"
         )
     listed = run_git(start, "rev-list", "--first-parent", "--reverse", f"{first}..{last}")
     return [first, *listed.stdout.decode("ascii", "replace").split()]

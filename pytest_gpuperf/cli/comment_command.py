@@ -52,7 +52,7 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     """
     request = _on_github(os.environ) or _on_gitlab(os.environ)
     if request is None:
-        write("no comment: this job is for no pull request and no merge request\n")
+        write("no comment written: this job belongs to no pull request and no merge request\n")
         return 0
     marker = f"<!-- pytest-gpuperf report: {parsed.name} -->"
     report = parsed.report.read_text(encoding="utf-8", errors="replace")
@@ -105,7 +105,7 @@ def _token(name: str, environment: Mapping[str, str], remedy: str) -> str:
     """The token that a variable holds, less what was pasted around it.  Raises ``GpuperfError``, and never tells it."""
     token = environment.get(name, "").strip()
     if not token or not token.isascii() or not token.isprintable():
-        raise GpuperfError(f"{name} is not set, or not to one line of plain characters: {remedy}")
+        raise GpuperfError(f"{name} is not set, or is not one line of plain characters: {remedy}")
     return token
 
 
@@ -135,8 +135,8 @@ def _asked(headers: Mapping[str, str], method: str, url: str, content: Mapping[s
     except urllib.error.HTTPError as problem:
         problem.close()
         raise GpuperfError(
-            f"{method} {url} was answered by {problem.code} {problem.reason}. Does the job have the permission "
-            "pull-requests: write, or a token with the scope api?"
+            f"{method} {url} failed with {problem.code} {problem.reason}. To do: give the job the permission "
+            "pull-requests: write (GitHub), or a token with the scope api (GitLab)"
         ) from None
     except (urllib.error.URLError, TimeoutError, ValueError) as problem:
-        raise GpuperfError(f"{method} {url} got no answer that can be read ({problem})") from None
+        raise GpuperfError(f"{method} {url} got no readable answer ({problem}): run the job again") from None

@@ -179,8 +179,8 @@ NO_DRIVER_ADVICE = (
     "(in a container: start it with --gpus all)"
 )
 SLICE_ADVICE = "a slice shares memory bandwidth and power with its neighbours: times are noisier and not a whole GPU's"
-OTHERS_ADVICE = "they disturb times and look like a slower kernel: end them or take another GPU"
-STAND_IN = "until then times are taken with CUDA graphs, within 1.5 % of CUPTI's from 2.5 us up"
+OTHERS_ADVICE = "they disturb times and look like a slower kernel: end them or use another GPU"
+STAND_IN = "until then CUDA graphs measure the times, within 1.5 % of CUPTI's from 2.5 us up"
 
 
 @contextlib.contextmanager
@@ -240,7 +240,7 @@ def _gpu(nvml: Any, name: str, handle: Any) -> Iterator[ProbeResult]:
     with contextlib.suppress(nvml.NVMLError_NotSupported):
         pids = sorted(process.pid for process in nvml.nvmlDeviceGetComputeRunningProcesses(handle))
         if pids:
-            others = f"others compute here: pid {', '.join(map(str, pids))}"
+            others = f"other processes compute here: pid {', '.join(map(str, pids))}"
             yield ProbeResult("time", f"{name} processes", "warn", others, OTHERS_ADVICE)
 
 

@@ -41,7 +41,7 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
             write(f"{path.stem.removeprefix('test_'):<26}  {docstring}\n")
         return 0
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise GpuperfError(f"{folder} is there and not empty: name a new folder, nothing is overwritten")
+        raise GpuperfError(f"{folder} exists and is not empty. Nothing was written. To do: name a new folder")
     shutil.copytree(suite, folder, ignore=shutil.ignore_patterns("__pycache__", ".*"), dirs_exist_ok=True)
     (folder / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider\n", encoding="utf-8")
     write(NEXT.format(folder=folder, quoted=shlex.quote(str(folder))))

@@ -86,7 +86,7 @@ def _compared(work: WorkloadEvidence, before: Side | None, after: Side) -> str:
     """What the workload was compared with."""
     if before is None:
         if any(judgement.verdict is Verdict.NOT_COMPARABLE for judgement in work.judgements):
-            return "none that this workload can be compared with"
+            return "none that is comparable with this workload"
         return "none for this workload: record one with pytest --update-baselines"
     if before.static is None or after.static is None:
         return "times and counters" if before.counters and after.counters else "times alone"
@@ -120,7 +120,7 @@ def _static_figures(side: Side, record: StaticRecord) -> list[str]:
         if sectors:
             found.append(f"{_mean(sectors):.3g} sectors per global request")
         if wavefronts:
-            found.append(f"{_mean(wavefronts):.3g} passes per shared-memory access")
+            found.append(f"{_mean(wavefronts):.3g} wavefronts per shared-memory access")
         size = side.block_size or WARP
         lanes = run.lanes * size / (math.ceil(size / WARP) * WARP)
         found.append(f"{lanes:.3g} of {WARP} lanes active")

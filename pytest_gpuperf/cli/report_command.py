@@ -31,7 +31,7 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     """Write every file in the form of its ending; without any, Markdown.  Returns 0.  Raises ``GpuperfError``."""
     for file in parsed.files:
         if not file.name.endswith(tuple(REPORT_ENDINGS)):
-            raise GpuperfError(f"{file} has none of the endings {', '.join(REPORT_ENDINGS)}, by which it has its form")
+            raise GpuperfError(f"{file} has none of the endings {', '.join(REPORT_ENDINGS)}, which set the format")
     document = joined([(path, read_report(path)) for path in parsed.reports])
     if not parsed.files:
         write(as_markdown(document))
@@ -52,12 +52,12 @@ def joined(reports: Sequence[tuple[Path, RunReport]]) -> Document:
     tests: dict[str, tuple[Path, TestEvidence]] = {}
     for path, report in reports:
         if report.commit != first.commit:
-            raise GpuperfError(f"{file} and {path} are of different commits: give reports of one run's jobs")
+            raise GpuperfError(f"{file} and {path} are of different commits: pass the reports of the jobs of one run")
         for test in report.tests:
             before, known = tests.setdefault(test.node_id, (path, test))
             if [one.verdict for one in known.judgements] != [one.verdict for one in test.judgements]:
                 raise GpuperfError(
-                    f"{before} and {path} judge {test.node_id} differently: give reports of jobs that divided the tests"
+                    f"{before} and {path} judge {test.node_id} differently: pass reports of jobs that share the tests"
                 )
     return document_of(msgspec.structs.replace(
         first, tests=tuple(test for _, test in tests.values()), date=max(one.date for one in found),

@@ -63,8 +63,8 @@ class UnknownKernel(CompileProblem):
             message += f". Did you mean {' or '.join(near)}?" if near else ""
         elif available is not None:
             message += (
-                ": it compiles, but holds no __global__ function. A template exists only where it is instantiated; "
-                'what stands in an #if is there with its macro: options=["-DNAME"]'
+                ": it compiles, but has no __global__ function. A template needs an instance, and code in an #if "
+                'needs its macro: options=["-DNAME"]'
             )
         super().__init__(f"{message}\n{hint}" if hint else message)
 

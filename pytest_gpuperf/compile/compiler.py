@@ -134,5 +134,5 @@ def _compile(source: KernelSource, arch: str) -> Compiled:
             return made
     raise CompileProblem(
         f"{source.place}: the assembler of {source.compiler} did not report on {', '.join(sorted(silent))} for "
-        f"{arch}, so spills are unknown: run again; if it stays so, reinstall that compiler"
+        f"{arch}, so spills are unknown: run again; if it happens again, reinstall the compiler"
     )

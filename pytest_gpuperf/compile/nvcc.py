@@ -62,7 +62,7 @@ def toolchain(compiler: str = NVRTC) -> str:
 def _nvrtc() -> str:
     written = _IN_PTX.search(compile_cubin(_PROBE, "sm_80").ptx)
     if written is None:  # evidence of an unknown compiler could not be compared
-        raise ToolchainMissing(f"NVRTC does not tell its version in what it compiles. Install another: {STATIC_EXTRA}")
+        raise ToolchainMissing(f"NVRTC writes no version into its machine code. Install another: {STATIC_EXTRA}")
     return f"nvrtc {written[1]}"
 
 
@@ -108,7 +108,7 @@ def _problem(log: str, source: KernelSource) -> CompileProblem:
     message = _PREFIX.sub("", next(filter(_PREFIX.match, lines), lines[0])).strip()
     if MISTAKE.search(log) is None:
         if "option" in message.lower():
-            return BadOption(f"{source.place}: nvcc does not take one of its options: {message}")
+            return BadOption(f"{source.place}: nvcc rejects an option: {message}")
         if "host compiler" in message.lower() or "cc1plus" in log or "PATH" in message:
             return ToolchainMissing(f"{source.place}: nvcc does not work here ({message}): {_REMEDY}")
     return refusal(source, log, message)

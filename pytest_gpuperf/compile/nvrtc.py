@@ -113,7 +113,7 @@ def _option_problem(nvrtc: ModuleType, log: str, arch: str, source: KernelSource
         known = _checked(nvrtc, nvrtc.nvrtcGetSupportedArchs())
         return UnknownArchitecture(arch, [f"sm_{number}" for number in known], " to this NVRTC")
     advice = remedy(message, NVRTC)
-    return BadOption(f"{source.place}: the compiler does not take one of its options: {message}\n{advice}".rstrip())
+    return BadOption(f"{source.place}: the compiler rejects an option: {message}\n{advice}".rstrip())
 
 
 def refusal(source: KernelSource, log: str, message: str) -> CompileProblem:
@@ -124,8 +124,8 @@ def refusal(source: KernelSource, log: str, message: str) -> CompileProblem:
     file, line, what = mistake["file"], int(mistake["line"] or mistake["other"]), mistake["what"]
     if file == _EXPRESSIONS:
         hint = (
-            f"the compiler says of the expression: {what}. It is C++ as at the end of the file: "
-            "namespaces and all arguments that have no default, as in ns::copy<float, 4>"
+            f"the compiler rejects the expression: {what}. To do: write it with its namespaces and all arguments "
+            "that have no default, as in ns::copy<float, 4>"
         )
         return UnknownKernel(str(source.expression), source.place, None, hint)
     return CompileError(file, line, what, log, advice)

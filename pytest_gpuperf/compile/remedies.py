@@ -40,35 +40,35 @@ class _Remedy(NamedTuple):
     """The compiler that it is for; empty for both."""
 
 
-_SEARCHED = "{1} was searched in the source's own folder, headers=, -I folders and the compiler's own. "
+_SEARCHED = "{1} was not found in the source's folder, headers=, -I folders and the compiler's folders. "
 _HEADERS = (
     (r"((?:ATen|c10|torch|pybind11)/\S*?|Python\.h)",
-     "It is of PyTorch: headers=[*torch.utils.cpp_extension.include_paths(), sysconfig.get_path('include')], "
+     "It is a header of PyTorch: headers=[*torch.utils.cpp_extension.include_paths(), sysconfig.get_path('include')], "
      f"which is for nvcc: {_BY_NVCC}."),
     (r"([^\s:\"]+)",
      "A header of yours: add its folder with headers=. A CUDA header: pip install nvidia-cuda-runtime "
-     "nvidia-cuda-cccl (nvidia-curand for curand_kernel.h), or install a CUDA toolkit. One of another library: "
-     "install that and add its folder, or write one of that name that declares what the kernels take of it. "
-     "One of the C++ standard library: NVRTC has none, use the one under cuda/std/, "
-     f"or compile by nvcc: {_BY_NVCC}."),
+     "nvidia-cuda-cccl (nvidia-curand for curand_kernel.h), or install a CUDA toolkit. A header of another library: "
+     "install it and add its folder, or write a header of that name with the declarations that the kernels use. "
+     "A header of the C++ standard library: NVRTC has none, use the one under cuda/std/, "
+     f"or compile with nvcc: {_BY_NVCC}."),
 )  # fmt: skip
 _UNLINKED = (
-    "{1}: declared and nowhere defined. Include the source that defines it, or link both:\n"
+    "{1}: it is declared and not defined. Include the source that defines it, or link both:\n"
     "nvcc -arch=ARCH -rdc=true -dlink -cubin ONE.cu OTHER.cu -o linked.cubin, for cuda_kernel.from_cubin."
 )
 _GUARD = (
-    "{place} is code of the host, which NVRTC does not compile. Cut it out, or guard it from its first line to its\n"
-    "last, or the #include that leads to it, by #ifndef __CUDACC_RTC__ and #endif, or have the whole file compiled\n"
-    f"by an installed nvcc: {_BY_NVCC}."
+    "{place} is host code, which NVRTC does not compile. Remove it; or put it, or the #include that\n"
+    "leads to it, between #ifndef __CUDACC_RTC__ and #endif; or compile the whole file with an installed\n"
+    f"nvcc: {_BY_NVCC}."
 )
 _TABLE = (
     *(_Remedy(_UNOPENED.format(pattern), _SEARCHED + text) for pattern, text in _HEADERS),
-    _Remedy(r"unrecognized option", f"If it is one of nvcc: leave it out, or compile by that: {_BY_NVCC}.", "nvrtc"),
+    _Remedy(r"unrecognized option", f"An option of nvcc: leave it out, or compile with nvcc: {_BY_NVCC}.", "nvrtc"),
     _Remedy(r"device-side kernel launch could not be processed",
             f"{_GUARD}\nIf it is device code: {NO_DEVICE_RUNTIME}.", "nvrtc"),
     _Remedy(_HOST_CODE, _GUARD, "nvrtc"),
     *(_Remedy(rf"'({word})[\w.]*' not supported on \.target '(sm_\d+)'",
-              f'It is of an architecture with all its features alone: arch="{arch}".')
+              f'Only the architecture-specific target has it: arch="{arch}".')
       for word, arch in (("wgmma", "sm_90a"), ("tcgen05", "sm_100a"), (r"\.kind::f8f6f4", "sm_120a"),
                          ("setmaxnreg", "{2}a"))),
     _Remedy(rf"requires separate compilation mode|Unresolved extern function '(?:{_DEVICE_RUNTIME})'",

@@ -28,9 +28,9 @@ PRE_INCLUDE = re.compile(r"(?:-include|--pre-include)\s*=?\s*(.*)", re.DOTALL)
 
 _REFUSED = {
     "arch gpu-architecture gencode generate-code code gpu-code": "arch= and --gpuperf-arch choose the architecture",
-    "rdc relocatable-device-code dc device-c dw device-w dlto dlink-time-opt": "machine code is read whole and linked",
+    "rdc relocatable-device-code dc device-c dw device-w dlto dlink-time-opt": "the plugin reads linked machine code",
     "optf options-file pch use-pch": "the compile cache does not see the file",
-    "o output-file time": "the plugin itself names the files that a compiler writes",
+    "o output-file time": "the plugin chooses the output files",
 }
 _NAME = re.compile(r"--?([A-Za-z][\w-]*)(?!.*=false)")
 

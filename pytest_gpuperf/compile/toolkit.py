@@ -91,7 +91,7 @@ def find_tool(name: str, missing: str, remedy: str) -> InstalledTool:
         raise ToolchainMissing(f"{path} does not run ({_first_line(problem)}). {remedy}") from problem
     version = re.search(r"\bV(\d+(?:\.\d+)+)", done.stdout)
     if done.returncode != 0 or version is None:
-        raise ToolchainMissing(f"{path} does not tell its version: is it {name}? {remedy}")
+        raise ToolchainMissing(f"{path} prints no version, so it may not be {name}. {remedy}")
     return InstalledTool(Path(path), version[1])
 
 

@@ -125,7 +125,7 @@ def run(command: Sequence[str], folder: Path, working_folder: Path, *, limit_s: 
         try:
             while process.poll() is None:
                 if time.monotonic() - started > limit_s:
-                    raise CountersUnavailable(f"collecting counters was not done after {limit_s:.0f} s", TOO_LONG)
+                    raise CountersUnavailable(f"collecting counters took more than {limit_s:.0f} s", TOO_LONG)
                 time.sleep(TICK_S)
         finally:
             with contextlib.suppress(ProcessLookupError):  # all of them have ended
@@ -144,7 +144,7 @@ NEWEST_READER = "pip install 'pytest-gpuperf[ncu]', and the newest ncu-report: i
 PERMISSION_REMEDY = (
     "on the host: 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' in /etc/modprobe.d, then reload the driver "
     "(rebuild the initrd and reboot; afterwards /proc/driver/nvidia/params has RmProfilingAdminOnly: 0); in a "
-    "container: start it with --cap-add=SYS_ADMIN; in a cloud that allows neither, counters cannot be had. "
+    "container: start it with --cap-add=SYS_ADMIN; in a cloud that allows neither, counters are not available. "
     "Time and static evidence do not need this"
 )
 _KNOWN = (
@@ -183,13 +183,13 @@ def recognise(output: str, target_output: str, status: int, *, left_report: bool
         if any(re.search(pattern, line) for line in lines):
             return CountersUnavailable(reason, remedy)
     if left_report:
-        return CountersUnavailable("the report of ncu has nothing in it that can be read here", NEWEST_READER)
+        return CountersUnavailable("the report of ncu has no readable result", NEWEST_READER)
     errors = [line for line in lines if "No kernels" not in line and "target-processes" not in line]
     why = errors[0] if errors else _last(target_output) if status else ""
     if len(errors) < len(lines):
         return CountersUnavailable(
             "ncu saw no kernel of any workload" + (f" ({why})" if why else ""),
-            "see that the tests pass under plain pytest and launch on the current stream of this process",
+            "check that the tests pass under plain pytest and launch on the current stream of this process",
         )
     return CountersUnavailable(
         f"ncu left no report, with exit status {status} ({why or 'no message'})",

@@ -170,7 +170,7 @@ def _recorded(place: int, entry: str) -> np.generic | None:
             return np.dtype(match[1]).type(value)  # type: ignore[no-any-return]
     except (ValueError, OverflowError):
         pass
-    raise LaunchError(f"argument {place + 1} was {entry!r}, which the record alone does not form again")
+    raise LaunchError(f"argument {place + 1} was {entry!r}, which cannot be made again from the record")
 
 
 def _declared(name: str | None) -> tuple[bool | None, tuple[np.dtype[Any], ...]]:
@@ -235,7 +235,7 @@ def _array(spec: _Spec, value: Any, facts: ArrayFacts, on_host: bool) -> tuple[A
         raise spec.refuse(f"an array of {facts.dtype}")
     if not facts.order:
         raise LaunchError(
-            f"{spec.where} is a strided view of shape {facts.shape}, and a kernel gets nothing but its first address: "
+            f"{spec.where} is a strided view of shape {facts.shape}, but a kernel gets only its first address: "
             "pass the whole array, a contiguous copy, or array.data for the bare address"
         )
     return value if facts.address is None else np.uint64(facts.address), facts.entry

@@ -157,8 +157,8 @@ class CudaDevice:
         gc.collect()  # what nobody holds any more is not given back in the middle
         if not self._held_by(lambda: self.cupy.cuda.alloc(1)):
             raise BadArgument(
-                "measure='memory' sees what CuPy's own pool and PyTorch's give out, and cupy.cuda.set_allocator(...) "
-                "has put another allocator in its place: measure without it, or leave memory out of measure="
+                "measure='memory' counts the memory of the pools of CuPy and PyTorch, but cupy.cuda.set_allocator(...) "
+                "replaced CuPy's pool: do not replace it, or leave memory out of measure="
             )
         found = self._held_by(run)
         self.synchronize()

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 DRIVER_LIBRARY = "libcuda.so.1"
 _INSTALL_CUPY = "install CuPy for the driver's CUDA: pip install 'pytest-gpuperf[cuda13]', or [cuda12]"
-_CHECK = f"{VARIABLE} may name others; gpuperf doctor and nvidia-smi say what the machine has"
+_CHECK = f"{VARIABLE} may hide GPUs; gpuperf doctor and nvidia-smi list those of the machine"
 _SIGNS = (
     "cudaErrorNoDevice", "cudaErrorInsufficientDriver", "cudaErrorStubLibrary", "CUDA_ERROR_NO_DEVICE",
     "CUDA_ERROR_STUB_LIBRARY", "libcuda.so", "no CUDA-capable device", "Found no NVIDIA driver",
@@ -90,7 +90,7 @@ def open_device(worker: int | None = None) -> CudaDevice:
     try:
         limits_of(facts.arch)
     except UnknownArchitecture as problem:
-        raise NoDevice(f"{facts.name} cannot be used: {problem}; take another one, or a newer pytest-gpuperf") from None
+        raise NoDevice(f"{facts.name} cannot be used: {problem}; use another GPU, or a newer pytest-gpuperf") from None
     return CudaDevice(cupy, ordinal, facts, view, driver)
 
 

@@ -16,8 +16,8 @@ from pytest_gpuperf.device.device_errors import LaunchError, LoadError
 from pytest_gpuperf.device.interface import Configuration, LaunchAttributes
 
 REMEDY = (
-    "It has to enqueue this one kernel on gpu.stream, and neither wait nor use the default stream. Or give gpuperf the "
-    "function itself; its time is then compared without pairs"
+    "It may only enqueue this one kernel on gpu.stream, without waiting and without the default stream. Or pass "
+    "gpuperf the function itself; it is then timed as a callable"
 )
 
 
@@ -61,7 +61,7 @@ def _read(driver: Any, graph: Any) -> CapturedKernel:
     (name,) = _checked(driver, driver.cuFuncGetName(function))
     sizes = tuple(_sizes(driver, function))
     if sizes and not given.kernelParams:  # passed in one buffer
-        raise LaunchError(f"{name.decode()}: its parameters are not known one by one. {REMEDY}")
+        raise LaunchError(f"{name.decode()}: the layout of its parameters is not known. {REMEDY}")
     addresses = (ctypes.c_void_p * len(sizes)).from_address(given.kernelParams) if sizes else ()
     grid, block = ((tuple(getattr(given, f"{what}Dim{axis}") for axis in "XYZ")) for what in ("grid", "block"))
     return CapturedKernel(

@@ -59,7 +59,7 @@ class Kernel(MachineCode):
             there = ", ".join(f"{readable(symbol)} ({size} bytes)" for symbol, size in sorted(sizes.items()))
             raise LaunchError(
                 f"{self.name}: set_constant({name!r}): its machine code has no __constant__ or __device__ variable "
-                f"of that name; it has {there or 'none'}. The compiler may leave out one that no kernel uses"
+                f"of that name; it has {there or 'none'}. The compiler may remove an unused one"
             )
         symbol = found[0]
         if not isinstance(value, np.ndarray | np.generic) or value.nbytes != sizes[symbol]:
@@ -211,9 +211,9 @@ def require_limits(binary: KernelBinary, facts: DeviceFacts, launch: Configurati
     elif any(map(operator.gt, block, facts.max_block)):
         why = f"block={block} is beyond the device's limit of {facts.max_block}"
     elif binary.required_block not in (None, block):
-        why = f"block={block}, and its machine code was compiled for {binary.required_block} alone"
+        why = f"block={block}, but its machine code requires block={binary.required_block}"
     elif threads > most_threads:
-        why = f"block={block} has {threads} threads, and the device or its __launch_bounds__ allow {most_threads}"
+        why = f"block={block} has {threads} threads, but the device or its __launch_bounds__ allow {most_threads}"
     elif not 0 <= dynamic_bytes <= most_bytes - static_bytes:
         why = f"{static_bytes} bytes of static and {dynamic_bytes} of dynamic shared memory per block are beyond the "
         why += f"device's limit of {most_bytes}"

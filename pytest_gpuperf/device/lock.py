@@ -55,6 +55,6 @@ def hold_gpu(uuid: str, folder: Path | None = None, wait_s: float = WAIT_S) -> A
         ) from None
     except OSError as problem:
         raise LockError(
-            f"the lock of this GPU, {path}, cannot be used ({problem}): let {LOCK_VARIABLE} name a folder that is "
-            "writable for all who measure on this machine"
+            f"the lock of this GPU, {path}, cannot be used ({problem}): set {LOCK_VARIABLE} to a folder "
+            "that all users who measure on this machine can write to"
         ) from problem

@@ -92,6 +92,6 @@ class MachineCode:
             given = len(self.variables.get(symbol, b""))
             if given != sizes[symbol]:
                 raise LaunchError(
-                    f"its variable {readable(symbol)} of {sizes[symbol]} bytes was set when it was recorded, and "
+                    f"its variable {readable(symbol)} of {sizes[symbol]} bytes was set in the recording, but "
                     f"{given or 'no'} bytes are set now"
                 )

@@ -50,8 +50,8 @@ class _HandedKernel(MachineCode):
             is_array, (compiled,) = array_facts(value) is not None, one.constant
             if value is not compiled and (is_array or not bool(value == compiled)):
                 raise LaunchError(
-                    f"{self.name}: argument {one.name} is {'an array' if is_array else repr(value)}, and {compiled!r} "
-                    "was compiled in: compile it with what it is launched with"
+                    f"{self.name}: argument {one.name} is {'an array' if is_array else repr(value)}, but the "
+                    f"kernel was compiled for {compiled!r}: compile and launch it with the same value"
                 )
         return [*made, *[None] * self._handed.scratch_pointers]
 

@@ -79,7 +79,7 @@ def compare_counters(
     if not why and not any(one.name in old.counters and one.name in new.counters for one in gated):
         why = "no gated metric was both recorded and collected"
     if why:
-        reason = f"{why}: record anew with --update-baselines --gpuperf-ncu"
+        reason = f"{why}: record them again with pytest --update-baselines --gpuperf-ncu"
         return judgement(verdict=Verdict.NOT_COMPARABLE, reason=reason, notes=tuple(notes))
     was, now = old.counters, new.counters
     changes = differences(was, now, gated)
@@ -115,7 +115,7 @@ def _incomparable_reason(old: TimeRecord, new: WorkloadEvidence) -> str:
     """Why two sets of counters are not of the same work; empty if they are."""
     before, after = old.identity, new.identity or old.identity
     if old.cache != new.cache:
-        return f"the recorded counters were taken with a {old.cache} L2, these with a {new.cache} one"
+        return f"the recorded counters are of a {old.cache} L2, the new ones of a {new.cache} L2"
     if before.launch != after.launch:
         return f"{LAUNCH_CHANGED} from {before.launch} to {after.launch}"
     return "; ".join(other_arguments(before, after))

@@ -38,7 +38,7 @@ def new(key: Key, target: str, kind: SecondaryKind) -> Judgement:
 def not_asked_for(key: Key, target: str, kind: SecondaryKind) -> Judgement:
     """Of a recorded figure that the test does not ask for."""
     asked = "accuracy=" if kind == "accuracy" else f"measure=({kind!r},)"
-    reason = f"its {NAMES[kind]} is recorded, and the test does not ask for it: give {asked} again, or record it anew"
+    reason = f"its {NAMES[kind]} is recorded, but the test does not measure it: pass {asked} again, or record it again"
     return Judgement(key=key, target=target, kind=kind, verdict=Verdict.NOT_MEASURED, reason=reason)
 
 

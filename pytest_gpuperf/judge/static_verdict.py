@@ -53,10 +53,10 @@ def compare_static(
     return judgement(verdict=verdict, reason=reason, changes=changes)
 
 
-NOTHING_GATES = "the machine code changed, and nothing in it that gates"
+NOTHING_GATES = "the machine code changed; no gated metric regressed"
 _SETTLE = (
-    "figures of two configurations are no measure for each other. Accept this one with pytest --update-baselines, or "
-    "leave the autotuner no choice"
+    "figures of two configurations are not comparable. Accept this one with pytest --update-baselines, or fix the "
+    "configuration of the autotuner"
 )
 
 
@@ -72,8 +72,8 @@ def missing_static(key: Key, target: str, toolchain: str, other_toolchains: Iter
         )
     else:
         reason = (
-            "the machine code does not say which compiler made it, and only equal code can be compared then: build it "
-            "with CUDA 13, which names its assembler, or accept it with pytest --update-baselines"
+            "the machine code does not name its compiler, so only equal code is comparable: build it with CUDA 13, "
+            "which names its assembler, or accept it with pytest --update-baselines"
         )
     verdict = Verdict.NOT_COMPARABLE if others else Verdict.NEW
     return Judgement(key=key, target=target, kind="static", verdict=verdict, reason=reason)

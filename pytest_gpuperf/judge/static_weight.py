@@ -73,7 +73,7 @@ def with_estimate(
         changes = (*causes, *changes)
     verdict, reason = _verdict(judgement, changes, slower=slower)
     if estimate is not None and minor and verdict is not Verdict.WORSE:
-        why = f"{', '.join(minor)} got worse, which an estimate of the whole kernel outranks"
+        why = f"{', '.join(minor)} got worse; an estimate of the whole kernel overrides it"
         verdict, reason = Verdict.SAME, f"{why} ({_percent(estimate)}): {_OPEN}"
     return msgspec.structs.replace(judgement, verdict=verdict, reason=reason, changes=changes)
 
@@ -92,17 +92,17 @@ def _verdict(judgement: Judgement, changes: Sequence[Change], *, slower: bool) -
     if not better:
         return Verdict.SAME, judgement.reason if judgement.verdict is Verdict.SAME else NOTHING_GATES
     if OCCUPANCY.issuperset(better):
-        return Verdict.SAME, f"the occupancy rose, which by itself proves no gain: {_OPEN}"
+        return Verdict.SAME, f"the occupancy rose, which proves no gain: {_OPEN}"
     named = f"{', '.join(better)} got better"
     if slower:
-        return Verdict.SAME, f"{named}, and an estimate of the whole kernel did not, which outranks it: {_OPEN}"
+        return Verdict.SAME, f"{named}, but an estimate of the whole kernel did not: {_OPEN}"
     return Verdict.BETTER, f"the machine code got better: {', '.join(better)}"
 
 
 def _percent(whole: StaticEstimate) -> str:
     if whole.ratio < 1 / ALIKE:
         return f"about {100 * (1 - whole.ratio):.0f} % faster"
-    return f"as fast, and {100 * (1 - whole.latency):.0f} % less of its waiting uncovered"
+    return f"as fast, with {100 * (1 - whole.latency):.0f} % less exposed latency"
 
 
 # --- by measured time ----------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from pytest_gpuperf.model.evidence import Key, Record
 from pytest_gpuperf.model.limits import Limits
 from pytest_gpuperf.model.task import SuspectPlace
 from pytest_gpuperf.model.time_record import Identity, Round
-from pytest_gpuperf.model.verdict import NOT_CONFIRMED, UNDECIDED, EvidenceKind, Judgement, TimeFigures, Verdict
+from pytest_gpuperf.model.verdict import NOT_CONFIRMED, EvidenceKind, Judgement, TimeFigures, Verdict
 
 REMARKED = 0.05
 """A time that differs by more than this from its record is remarked on."""
@@ -97,7 +97,7 @@ def by_blocks(case: TimeCase, first: Comparison, second: Comparison | None = Non
         verdict, reason = _confirmed(limits, first, second)
         reason += _of_means(case, first)
     elif decision is None:
-        reason = f"{UNDECIDED} after {numbered(len(first.r), 'block')}: raise --gpuperf-budget"
+        reason = f"undecided after {numbered(len(first.r), 'block')}: raise --gpuperf-budget"
         verdict, reason = Verdict.INCONCLUSIVE, f"{reason}, or make the launch longer"
     elif decision is Decision.FASTER and (not case.by_process or proven_faster(first.ratio, limits)):
         verdict, reason = Verdict.FASTER, f"proven to be more than {amount(limits.tolerance)} faster"
@@ -115,12 +115,12 @@ def by_processes(case: TimeCase, pairs: Sequence[Comparison]) -> Judgement | Non
         verdict, reason = Verdict.SLOWER, f"proven to be more than {amount(case.limits.tolerance)} slower, {found}"
         reason += _of_means(case, first)
     elif decision is Decision.SAME:
-        reason = f"slower in this process, which had the GPU first, and not in fresh ones, {found}"
+        reason = f"slower in this process, but not reproduced in fresh ones, {found}"
         verdict = Verdict.SAME
     elif wants_pair(ratios, case.limits):
         return None
     else:
-        verdict, reason = Verdict.INCONCLUSIVE, f"{UNDECIDED} {found}; a quieter machine decides it"
+        verdict, reason = Verdict.INCONCLUSIVE, f"undecided {found}; measure again on a quieter machine"
     return case.judgement(verdict, reason, figures(case, first, pairs[-1]), first.time_ns)
 
 
@@ -144,7 +144,7 @@ def by_record(case: TimeCase, times_ns: Sequence[float], bound: float, unpaired:
         processes = "two processes" if len(ratios) > 1 else "one process"
         reason = f"slower than recorded by more than {amount(bound - 1)}, in {processes}; not paired: {unpaired}"
         return case.judgement(Verdict.SLOWER, reason, time, times_ns[0])
-    reason = f"x{ratios[-1]:.3f} of its recorded time, which proves nothing below x{bound:.2f}; not paired: {unpaired}"
+    reason = f"x{ratios[-1]:.3f} of its recorded time: nothing is proven below x{bound:.2f}; not paired: {unpaired}"
     return case.judgement(Verdict.INCONCLUSIVE, reason, time, times_ns[0])
 
 
@@ -177,7 +177,7 @@ def _confirmed(limits: Limits, first: Comparison, second: Comparison | None) -> 
     if decision is None and second.trends_slower(limits):
         return Verdict.SLOWER, f"{NOT_CONFIRMED}a second process was undecided after {len(second.r)} blocks; {slower}"
     ratios = f"x{first.ratio:.3f} and x{second.ratio:.3f}"
-    return Verdict.INCONCLUSIVE, f"{slower} in one process and not in a second: {ratios}"
+    return Verdict.INCONCLUSIVE, f"{slower} in one process, not reproduced in a second: {ratios}"
 
 
 def _of_means(case: TimeCase, first: Comparison) -> str:

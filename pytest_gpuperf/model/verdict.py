@@ -15,8 +15,6 @@ SECONDARY: Mapping[SecondaryKind, str] = MappingProxyType(
     {"memory": "memory_bytes", "accuracy": "accuracy", "host": "host"}
 )
 """Kinds of evidence on what a workload costs beside its time, and where a record has their figures."""
-UNDECIDED = "neither slower nor not slower is proven"
-"""How the reason of INCONCLUSIVE begins where nothing but time was lacking."""
 NOT_CONFIRMED = "not confirmed: "
 """How the reason of a regression begins where no second process could speak."""
 

@@ -30,9 +30,9 @@ TIMES_RECORDED = 1000
 FIXTURES = {"cuda_kernel", "gpu", "gpuperf"}
 NOT_MEASURED = "not measured: the GPU's context is lost (by {}); -n 1 goes on in a fresh process"
 ENDLESS = (
-    "nothing came back from the GPU for {:.0f} s: a kernel does not end\n{}Its process was ended. A loop that waits "
-    "for what no thread does, a barrier that not all threads reach, or blocks that wait for blocks that have no room "
-    "yet do not end; if it only takes this long, give it --gpuperf-kernel-timeout=SECONDS"
+    "the GPU did not answer for {:.0f} s: a kernel does not end\n{}Its process was ended. Usual causes: a loop on a "
+    "value that no thread writes, a barrier that some threads skip, or blocks that wait for blocks without room on the "
+    "GPU. If the kernel is only slow: --gpuperf-kernel-timeout=SECONDS"
 )
 POLL_S = 1.0
 ANSWER_S = 5.0

@@ -93,7 +93,10 @@ def entries_of(diff: EvidenceDiff) -> Iterator[Difference]:
         changes = []
         for code in sorted(one.code, key=lambda code: arch_order(code.arch)):
             bare = all(change.what == "compiler" for change in code.changes)
-            figures: list[str | Change] = [*code.changes, *(["machine code changed, no figure of it"] if bare else [])]
+            figures: list[str | Change] = [
+                *code.changes,
+                *(["machine code changed, its figures did not"] if bare else []),
+            ]
             changes.append((code.arch, _listed(figures, MOST_FIGURES)))
         changes += [(run.gpu, run_text(run)) for run in one.runs]
         if one.was is not None:

@@ -14,11 +14,11 @@ from pytest_gpuperf.report.document import Row
 from pytest_gpuperf.report.order import counted
 from pytest_gpuperf.results import Results
 
-STALE = "the baseline is stale: accept the gain with {accept}, or a later loss of as much goes unseen"
+STALE = "the baseline is stale: accept the gain with {accept}, or an equal loss later goes unnoticed"
 """``{accept}`` is an ``accepting_command``."""
 WITHOUT_CUPTI = (
-    "CUPTI cannot be used here (gpuperf doctor says why): CUDA {timer} take the times. Changes of kernels shorter than "
-    "20 us are harder to see, and the time of a callable is not divided among its kernels"
+    "CUPTI is not available (gpuperf doctor says why): CUDA {timer} measure the times. Changes of kernels shorter than "
+    "20 us are harder to detect, and the time of a callable is not divided among its kernels"
 )
 
 
@@ -134,9 +134,7 @@ def _why_none(results: Results, options: Options, arguments: Sequence[str]) -> s
     if options.update == "new" or all(one.verdict is Verdict.UNCHANGED for one in results.judgements):
         return f"all are up to date{failed}"
     command = with_flags("pytest --update-baselines=all NODEID", options.repeated)
-    return (
-        f"no change is proven here; to record a test all the same, name it on a machine with a GPU: {command}{failed}"
-    )
+    return f"no change is proven; to record a test anyway, run this on a machine with a GPU: {command}{failed}"
 
 
 def next_steps(rows: Iterable[Row], options: Options) -> list[str]:

@@ -166,7 +166,7 @@ def _change(one: Recorded) -> str:
         return "counters" if before == after else "secondary metrics"
     if isinstance(one.before, StaticRecord) and isinstance(one.after, StaticRecord):
         differ = compare_static(one.key, one.target, one.before, one.after).changes
-        return first_of([f"{one.what} {one.figures}" for one in differ], 3, ",") or "the machine code, and no figure"
+        return first_of([f"{one.what} {one.figures}" for one in differ], 3, ",") or "the machine code, no figure"
     return "new"
 
 

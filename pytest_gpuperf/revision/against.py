@@ -151,7 +151,7 @@ class Against:
 
     def _take(self, node_id: str, ended: TestEnded) -> None:
         run, revision = self._run, self._revision
-        why = f"it used a file that is not its own: {ended.foreign[0]}" if ended.foreign else ended.why
+        why = f"it used a file of the other side: {ended.foreign[0]}" if ended.foreign else ended.why
         if why:
             revision.lacking[node_id] = why
         if ended.evidence is None or ended.foreign:  # nothing that it ran is known to be its own
@@ -212,8 +212,8 @@ def with_itself(config: pytest.Config, revision: Revision) -> str:
     if here.name != revision.commit or here.dirty:
         return ""
     return (
-        f"{revision.name} is what is checked out here, and no tracked file is changed: this run compares it with "
-        "itself, and would always be green. To do: name what came before it (HEAD^, merge-base:main on a branch)"
+        f"{revision.name} is checked out here, and no tracked file is changed: this run compares it with itself, so it "
+        "is always green. To do: name an earlier revision (HEAD^, or merge-base:main on a branch)"
     )
 
 
@@ -222,7 +222,7 @@ def reworded(revision: Revision, judgement: Judgement, foreign: str) -> Judgemen
 
     So is every judgement of a process that used a ``foreign`` file, which is one of the other side.
     """
-    why = f"this run used a file that is not its own: {foreign}" if foreign else ""
+    why = f"this run used a file of the other side: {foreign}" if foreign else ""
     if not why and judgement.verdict is not Verdict.NEW:
         return judgement
     why = why or revision.lacking.get(judgement.key.node_id, "")

@@ -26,8 +26,8 @@ _MAPS = Path("/proc/self/maps")
 """Tells which shared libraries this process has loaded."""
 _LIBRARY = re.compile(r" r-xp .* (/.*\.so[^/\n]*)$", re.MULTILINE)
 REMEDY = (
-    "install the project by a path that can be turned (pip install -e), build and name files relative to the test file "
-    "(Path(__file__).parent), or name an environment of its own with --gpuperf-against-python"
+    "install the project with pip install -e, name files relative to the test file (Path(__file__).parent), or give "
+    "the revision an environment of its own with --gpuperf-against-python"
 )
 
 
@@ -92,7 +92,9 @@ class ForeignFiles:
         if not own or module.partition(".")[0] in sys.stdlib_module_names:
             return ""
         here = own[0].relative_to(self._tree)
-        return f"{file} was imported as {module}, though this side has {here}: both would run the same code; {REMEDY}"
+        return (
+            f"{file} was imported as {module}, though this side has {here}, so both would run the same code: {REMEDY}"
+        )
 
     def _is_a_tools(self, file: str, inside: str) -> bool:
         """Whether pytest, git or this plugin reads it for itself."""

@@ -61,7 +61,7 @@ def recorded_commit(run: Run, key: Key) -> str:
     baseline = run.store.time(run.device.facts.slug, key)
     latest = baseline.sessions[-1] if baseline is not None and baseline.sessions else None
     if latest is None or not latest.commit:
-        raise NotPaired(f"its baseline names no commit: in a git repository, after a commit, {RECORD_ANEW}")
+        raise NotPaired(f"its baseline names no commit: commit the tests to git, then {RECORD_ANEW}")
     if latest.dirty:
         raise NotPaired(f"it was recorded with uncommitted changes to {latest.commit[:12]}: commit, then {RECORD_ANEW}")
     return latest.commit
@@ -123,7 +123,7 @@ def _require_same_work(identity: Identity, there: Ready) -> None:
     """Raise ``NotPaired`` if the other side's workload is not this one."""
     differs = other_arguments(there.identity, identity)
     if there.foreign:
-        raise NotPaired(f"the revision's process used a file that is not its own: {there.foreign[0]}")
+        raise NotPaired(f"the revision's process used a file of the other side: {there.foreign[0]}")
     if there.identity.launch != identity.launch:
         raise NotPaired(f"the workload was {there.identity.launch} there and is {identity.launch}")
     if differs:

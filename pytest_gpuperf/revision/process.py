@@ -232,7 +232,7 @@ def _inside(config: pytest.Config, revision: Revision, given: Path) -> Path:
     paths = [path for path in map(Path, map(os.path.normpath, seen)) if path.is_relative_to(revision.top)]
     if not paths:
         raise pytest.UsageError(
-            f"{given} lies outside of the repository {revision.top}, so --gpuperf-against has no other revision of it: "
-            "start pytest in the repository that the tests belong to"
+            f"{given} lies outside of the repository {revision.top}, so --gpuperf-against has no other revision of it. "
+            "To do: start pytest in the repository of the tests"
         )
     return next(filter(Path.exists, paths), paths[0]).relative_to(revision.top)

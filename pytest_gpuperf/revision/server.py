@@ -91,5 +91,5 @@ class RevisionServer:
         elif node_id in found.tests:
             why = "its test is left out there, by settings or hooks"
         elif module not in found.modules and (self._config.rootpath / module).is_file():
-            why = "its file is there, and its own settings or conftests leave it out"
+            why = "its file exists there, but settings or conftests there leave it out"
         return TestEnded(why=why)

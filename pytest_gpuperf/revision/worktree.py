@@ -41,8 +41,8 @@ def repository_of(folder: Path) -> Repository:
     lines = os.fsdecode(found.stdout).splitlines()
     if found.returncode or len(lines) != 2:
         raise RevisionError(
-            f"{folder} is in no git repository with a working tree that git reads, so it has no other revisions "
-            f"(git says: {git_message(found)}). Start in the repository that the tests belong to"
+            f"git reads no working tree at {folder} ({git_message(found)}), so there is no revision to compare with. "
+            "To do: start pytest in the repository of the tests"
         )
     return Repository(*(Path(line).resolve() for line in lines))
 
@@ -109,8 +109,8 @@ def worktree_of(folder: Path, commit: str) -> Iterator[Path]:
             tree = next(tree for number in itertools.count() if _is_free(tree := place / str(number), held))
         except OSError as problem:
             raise RevisionError(
-                f"no worktree of {commit[:12]} can be made in {place} ({problem.strerror or problem}): let "
-                "GPUPERF_CACHE_DIR name a folder that can be written"
+                f"no worktree of {commit[:12]} can be made in {place} ({problem.strerror or problem}): set "
+                "GPUPERF_CACHE_DIR to a writable folder"
             ) from None
         _check_out(repository, tree, commit)
         update_submodules(repository.top, tree)
@@ -163,7 +163,7 @@ def update_submodules(top: Path, tree: Path) -> None:
         if done.returncode:
             last = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
             raise RevisionError(
-                f"the submodule {path} cannot be checked out at its commit of then ({last}). To do: fetch that commit, "
+                f"the submodule {path} cannot be checked out at its commit of that revision ({last}). To do: "
                 f"git -C {top / path} fetch --all"
             )
         update_submodules(top / path, tree / path)

@@ -63,7 +63,7 @@ class SelftestReport(Record, frozen=True):
 def as_text(report: SelftestReport) -> str:
     tolerance, detect = report.limits
     lines = [f"gpuperf selftest: {report.gpu}, driver {report.driver}, {report.seconds:.0f} s",
-             f"SLOWER is beyond {tolerance:.1%}; {detect:.1%} has to be found"]  # fmt: skip
+             f"SLOWER is beyond {tolerance:.1%}; {detect:.1%} has to be detected"]  # fmt: skip
     for timer in report.timers:
         lines += ["", *_timer(timer), *_closing(timer, report.limits)]
     if report.false_alarms:
@@ -103,6 +103,6 @@ def _closing(timer: TimerReport, limits: Limits) -> list[str]:
              f"(the {worst} needs the most)."]  # fmt: skip
     if smallest > limits.detect:
         kept = math.ceil((smallest - limits.tolerance) * 1000) / 1000 if math.isfinite(smallest) else 1.0
-        advice = f"use --gpuperf-tolerance={kept:g}, or" if kept <= 0.5 else "no tolerance keeps its promise;"
+        advice = f"use --gpuperf-tolerance={kept:g}, or" if kept <= 0.5 else "no tolerance is reliable here;"
         lines.append(f"This machine is too noisy to find {limits.detect:.1%}: {advice} {CALM_DOWN}.")
     return lines

@@ -58,7 +58,7 @@ def _collect(run: Run, nodes: Sequence[str], own: Sequence[str], show: Callable[
     config.add_cleanup(folder.cleanup)
     takes: list[Collected] = []
     for number in range(1, 1 + (TAKES if options.update else 1)):
-        show(f"{begin}, take {number} of {TAKES}" if options.update else begin)
+        show(f"{begin}, collection {number} of {TAKES}" if options.update else begin)
         takes.append(Collection(assignment, Path(folder.name) / str(number)).collect())
     return together(takes) if options.update else takes[0]
 

@@ -99,7 +99,7 @@ def _nothing_measured(run: Run) -> str:
         return "nothing was measured: no test ran. A gate that selects nothing is always green: check paths and -k"
     tests = numbered(results.tests_run, "test", "ran and has no", "ran and have no")
     if not options.gates:
-        return f"nothing was counted: {tests} counters for the reason above, and --gpuperf gates times as well"
+        return f"nothing was counted: {tests} counters, for the reason above; --gpuperf gates times too"
     needs_gpu = any(one.status == "static only" for one in results.evidence)
     return (
         f"nothing was measured: {tests} kernel or time to judge{' without a GPU' if needs_gpu else ''}. To do: "

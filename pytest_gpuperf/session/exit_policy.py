@@ -85,7 +85,7 @@ def failures(judgements: Iterable[Judgement], options: Options) -> list[Judgemen
 
 
 REMEDIES = {
-    Verdict.NOT_COMPARABLE: "what is not compared is not proven: --gpuperf-open=warn lets it pass all the same",
+    Verdict.NOT_COMPARABLE: "an uncompared workload proves nothing: --gpuperf-open=warn lets it pass",
     Verdict.NEW: "no baseline yet: record one with {record} and commit it",
     Verdict.FASTER: STALE,
     Verdict.BETTER: STALE,
@@ -108,7 +108,7 @@ def failure_message(
         lines += workload_lines([judgement for judgement in failed if judgement.key == key], advice.get(key, ()))
     accept = accepting_command(failed, repeated)
     if revision:
-        lines.append(f"Compared with {revision}; a baseline would keep what is intended.")
+        lines.append(f"Compared with {revision}. To accept an intended change, use committed baselines.")
         return "\n".join(lines)
     if any(judgement.verdict.is_regression for judgement in failed):
         lines.append(f"If this change is intended: {accept}, and commit what it writes.")

@@ -193,7 +193,7 @@ def _is_new(one: Judgement) -> bool:
 def _of_another(origins: Sequence[Key], one: Judgement) -> Judgement:
     """A kernel of the same name went with its test, and this is other code: it may be a regression under a new name."""
     names = first_of([str(one) for one in origins], 2)
-    reason = f"it has the kernel of {names}, which is gone, and other machine code: rename it in a change of its own"
+    reason = f"it has the kernel of {names}, which is missing, with other machine code: rename it in its own commit"
     return msgspec.structs.replace(one, verdict=Verdict.NOT_COMPARABLE, reason=reason)
 
 

@@ -26,8 +26,8 @@ from pytest_gpuperf.session.exit_policy import missing_fails
 
 NAMED = 3
 """Workloads or files that a line names before it counts the rest."""
-FILE_MISSING = "the file is gone"
-PUT_BEHIND = "put what needs times or data behind the last gpuperf(...) and cuda_kernel(...)"
+FILE_MISSING = "the file is missing"
+PUT_BEHIND = "move code that needs times or data behind the last gpuperf(...) and cuda_kernel(...)"
 
 
 class MissingCause(enum.Enum):
@@ -35,21 +35,21 @@ class MissingCause(enum.Enum):
 
     DELETED = "its test was deleted or renamed"
     SKIPPED = "its test was skipped, or failed as expected"
-    NEEDED_GPU = "its test needs a GPU before it"
+    NEEDED_GPU = "its test needs a GPU before this workload"
     NOT_REACHED = "its test did not reach it"
     LEFT_OUT = "the run was not asked for it"
 
 
 REMEDIES = {
     MissingCause.DELETED: (
-        "restore it, or take its records away: gpuperf baselines rm NAME; after a renaming: "
+        "restore it, or remove its records: gpuperf baselines rm NAME; if it was renamed: "
         "gpuperf baselines mv OLD NEW"
     ),
-    MissingCause.SKIPPED: "take the skip away, or measure before the expected failure; or delete the test",
+    MissingCause.SKIPPED: "remove the skip, measure before the expected failure, or delete the test",
     MissingCause.NEEDED_GPU: f"{PUT_BEHIND}: without a GPU a test ends there by itself, and needs no skip",
     MissingCause.NOT_REACHED: (
         f"let it call cuda_kernel(...) or gpuperf(...) again, for this architecture too; {PUT_BEHIND}; or take its "
-        "records away: gpuperf baselines rm NAME; after a renaming: gpuperf baselines mv OLD NEW"
+        "records away: gpuperf baselines rm NAME; if it was renamed: gpuperf baselines mv OLD NEW"
     ),
 }  # fmt: skip
 
@@ -168,7 +168,7 @@ def note_missing(session: pytest.Session, run: Run, outcome: Outcome) -> None:
     try:
         lines = list(_lines(run, Seen(session, run, found)))
     except (BaselineError, pytest.UsageError) as problem:
-        lines = [(f"missing records cannot be found: {problem}", missing_fails(options))]
+        lines = [(f"missing records cannot be listed: {problem}", missing_fails(options))]
     outcome.missing += tuple(line for line, fails in lines if fails and options.update is None)
     outcome.left_out += tuple(line for line, fails in lines if not fails or options.update is not None)
 
@@ -183,7 +183,7 @@ def _lines(run: Run, seen: Seen) -> Iterator[tuple[str, bool]]:
     left_out = {one.key for one in by_cause.pop(MissingCause.LEFT_OUT, ())}
     if revision is not None and (gone := by_cause.pop(MissingCause.DELETED, [])):
         names = list(dict.fromkeys(one.key.node_id for one in gone))
-        yield f"GONE, only in {revision.name}: {first_of(names, NAMED)}", False
+        yield f"MISSING here, only in {revision.name}: {first_of(names, NAMED)}", False
     for cause, those in by_cause.items():
         yield _line(cause, those), missing_fails(options, needs_gpu=cause is MissingCause.NEEDED_GPU)
     if not options.against:
@@ -223,7 +223,7 @@ def _target_lines(run: Run) -> Iterator[tuple[str, bool]]:
         flags = [*([f"--gpuperf-arch={archs}"] if archs else []), *options.repeated]
         machine = "" if all(map(layout.is_arch, empty)) else ", on a machine with such a GPU"
         listing = options.baselines / manifest.FILE
-        named = f"there are no baselines of {', '.join(empty)}, NOT-MEASURED: {listing} names them"
+        named = f"{listing} names {', '.join(empty)}, which has no baselines: NOT-MEASURED"
         record = f"record them: {with_flags('pytest --update-baselines=new', flags)}{machine}"
         drop = "or restore them from git; or drop them: gpuperf baselines rm TARGET"
         yield f"{named}. To do: {record}; {drop}", missing_fails(options)

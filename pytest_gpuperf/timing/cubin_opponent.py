@@ -99,7 +99,7 @@ class CubinOpponent:
         self._run_baseline()
         fault = self._device.fault()
         if fault:
-            raise GpuFault(f"the baseline's machine code faults on what the candidate runs on: {fault}")
+            raise GpuFault(f"the baseline's machine code faults on the candidate's arrays: {fault}")
 
     def _run_baseline(self) -> None:
         self._launch.run_with(self._loaded["baseline"], self._baseline.configuration, self._values, whose=OF_BASELINE)

@@ -141,7 +141,7 @@ class Link:
         except (EOFError, OSError):
             raise OtherSideLost("the other process has ended") from None
         except msgspec.DecodeError as problem:
-            raise OtherSideLost(f"the other process sent another message than expected ({problem})") from None
+            raise OtherSideLost(f"the other process sent an unexpected message ({problem})") from None
 
     def close(self) -> None:
         self._reading.close()

@@ -49,7 +49,7 @@ def run_and_check(run: Run, request: Request) -> None:
         except AssertionError as problem:
             if request.fresh is None:
                 raise
-            raise WrongResult(f"{problem}\nits inputs were those of inputs({request.fresh.seed})") from problem
+            raise WrongResult(f"{problem}\nThe inputs were inputs({request.fresh.seed})") from problem
 
 
 def check_again(run: Run, request: Request, timed_runs: int) -> None:
@@ -59,9 +59,9 @@ def check_again(run: Run, request: Request, timed_runs: int) -> None:
             run_and_check(run, request)
     except AssertionError as problem:
         why = str(problem).removeprefix(f"{request.name}: ") or "its check failed"
-        remedy = "if it works in place or adds to what it finds, give reset=, which restores all that a run changes"
+        remedy = "if it works in place or accumulates, pass reset=, which restores all that a run changes"
         if request.fresh is not None:
-            remedy = "find out what the workload keeps from one run for the next"
+            remedy = "find the state that the workload keeps between runs"
         raise WrongResult(
             f"{request.name} was right on its first run and wrong after {timed_runs} more, so none of its times "
             f"counts: {why}\n{remedy}"
@@ -80,8 +80,8 @@ def _require_yes(name: str, answer: Any) -> None:
         raise WrongResult(f"{name}: the check of its result returned {shown}")
     if answer is not None and answer is not True and not is_array_of_bool:
         raise BadArgument(
-            f"{name}: the check of its result returned {reprlib.repr(answer)}, of type {type(answer).__name__}, which "
-            "says neither yes nor no, or did not run: compare in the check, which returns True or False, or raises"
+            f"{name}: the check of its result returned {reprlib.repr(answer)}, of type {type(answer).__name__}. To do: "
+            "compare in the check, and return True or False, or raise an AssertionError"
         )
 
 
@@ -107,7 +107,7 @@ class FreshInputs:
             self.arguments = tuple(one for one in arrays if not any(one is output for output in outputs))
         self.made = self._make(self.arguments)
         if all(bool((_bytes(one) == _bytes(other)).all()) for one, other in zip(first, self.made, strict=True)):
-            why = "gives the same for two seeds: let its content follow from the seed"
+            why = "gives equal arrays for two seeds: make them from the seed"
             raise BadArgument(f"{name}: inputs(seed) {why}")
 
     def renew(self) -> None:

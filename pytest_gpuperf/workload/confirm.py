@@ -68,7 +68,7 @@ def confirm(item: pytest.Item, run: Run, test: TestRecord) -> None:
 def give_up(run: Run, test: TestRecord) -> None:
     """End the wait of a test that was ended before it could be confirmed."""
     for suspect in run.pop_suspects():
-        _replace(test, _unsettled(suspect, "the test was failed or stopped by pytest's own means"))
+        _replace(test, _unsettled(suspect, "the test failed or was stopped before its end"))
 
 
 def _final_judgement(
@@ -77,7 +77,7 @@ def _final_judgement(
     if finding is None:
         return _unsettled(suspect, problem)
     if finding.identity != suspect.identity and not finding.identity.same_execution(suspect.identity):
-        return _unsettled(suspect, "a second process ran other code or other arguments: seed what is random")
+        return _unsettled(suspect, "a second process ran other code or other arguments: seed random inputs")
     if finding.problem:
         return _unsettled(suspect, f"a second process could not pair the two: {finding.problem}")
     found.append(finding)
@@ -96,7 +96,7 @@ def _in_another_process(
 ) -> tuple[Mapping[SuspectPlace, Confirmation], str]:
     """What another process finds of each suspect, and why it found nothing where it did not."""
     if run.confirmed >= MOST_CONFIRMED:
-        return {}, f"{MOST_CONFIRMED} tests of this process were confirmed already; run this one by itself"
+        return {}, f"{MOST_CONFIRMED} tests of this process were confirmed already; run this test alone"
     limit_s = TIMEOUT_S + LIMIT_FACTOR * (time.perf_counter() - run.test_began)
     limit_s += sum(BUDGETS * one.budget_s for one in suspects)
     with scratch_folder("gpuperf-confirm-") as name:

@@ -73,8 +73,8 @@ def _accuracy(work: TimedWorkload) -> float:
     answer = request.accuracy() if request.accuracy is not None else None
     error = number_of(answer)
     if not 0 <= error < math.inf:
-        why = f"accuracy= returned {answer!r}, which is no error of a result: it takes a finite number from 0 on"
-        raise WrongResult(f"{request.name}: {why}; NaN in a result is for check= to refuse")
+        why = f"accuracy= returned {answer!r}, and not a finite number from 0 on"
+        raise WrongResult(f"{request.name}: {why}: return an error of the result, and let check= refuse NaN")
     return error
 
 

@@ -131,7 +131,7 @@ def _case(work: TimedWorkload, record: TimeRecord | None) -> TimeCase:
         record_ns = mean_time_ns(rounds) if alike else 0.0
     if request.launch is not None and record is not None and not work.identity.same_execution(record.identity):
         cause = explain(record.identity, work.identity)
-        cause += "; the baseline ran with its own" if other_arguments(record.identity, work.identity) else ""
+        cause += "; the baseline ran with its own arguments" if other_arguments(record.identity, work.identity) else ""
     return TimeCase(
         key=work.key, target=work.target, limits=request.limits,
         alpha=CONFIRMING_ALPHA if work.confirms else run.next_share(work.key.node_id),
@@ -186,13 +186,13 @@ def baseline_launch(run: Run, key: Key, record: TimeRecord, launch: Launch) -> B
         cubin, old = run.store.cubin(record.cubin), record.identity
         binary = stored_binary(cubin, record.symbol, launch.binary.arch, old.code)
     except BaselineError as problem:
-        raise NotLaunched(f"the machine code of the record of {key} is refused: {problem}") from problem
+        raise NotLaunched(f"the recorded machine code of {key} is refused: {problem}") from problem
     except CompileProblem as problem:
         why = f"{cubin_path(run.store.root, record.cubin)}: {problem}. {_REMEDY}"
-        raise NotLaunched(f"the machine code of the record of {key} is refused: {why}") from problem
+        raise NotLaunched(f"the recorded machine code of {key} is refused: {why}") from problem
     binary = msgspec.structs.replace(binary, name=record.kernel, source_hash=old.source, toolchain=old.toolchain)
     if refusal := run.trust.why_not_launched(record.cubin):
-        raise NotLaunched(f"{refusal}, and under CI that is not launched: {_TRUST}")
+        raise NotLaunched(f"{refusal}, and CI launches no such machine code: {_TRUST}")
     was, now = ([(one.offset, one.size) for one in code.parameters] for code in (binary, launch.binary))
     arguments = configuration = None
     try:
@@ -207,7 +207,7 @@ def baseline_launch(run: Run, key: Key, record: TimeRecord, launch: Launch) -> B
     except LaunchError as problem:
         sizes = [", ".join(f"{size} bytes" for _, size in parameters) for parameters in (was, now)]
         changed = f"the parameters changed from ({sizes[0]}) to ({sizes[1]}), and " if was != now else ""
-        why = f"{changed}the baseline cannot be launched as it was: {problem}: {_ACCEPT}"
+        why = f"{changed}the baseline cannot be launched as recorded: {problem}: {_ACCEPT}"
         raise NotLaunched(why) from problem
     return BaselineLaunch(binary, None if configuration == launch.configuration else configuration, arguments)
 
@@ -253,7 +253,7 @@ def _by_record(work: TimedWorkload, case: TimeCase, measured: Rounds, bound: flo
     if case.record_ns and run.session.driver not in drivers:
         other = f"driver {', '.join(sorted(drivers)) or 'unknown'}, now {run.session.driver}"
     if other:
-        reason = f"its baseline proves nothing here ({other}); not paired: {unpaired}"
+        reason = f"its recorded time is not comparable here ({other}); not paired: {unpaired}"
         return Timed(measured, case.judgement(Verdict.INCONCLUSIVE, reason, now_ns=now_ns), problem=unpaired)
 
     def final_verdict(found: Sequence[Confirmation]) -> Judgement:

@@ -133,12 +133,12 @@ def _missing_reason(collected: Collected, found: CollectedWorkload | None, reque
     if collected.problem:
         return collected.problem
     if found is None:
-        return "its test did not reach it under ncu: it failed, or read a time: do that behind the last gpuperf(...)"
+        return "its test did not reach it under ncu: it failed, or read a time: read times after the last gpuperf(...)"
     if not found.counters:
         unseen = "ncu saw no kernel of it: it has to launch on the current stream of its own process"
         return found.notes[0] if found.notes else unseen
     if found.identity != request.identity():
-        return "the profiled process ran other code or other arguments: seed what is random, and do not edit meanwhile"
+        return "the profiled process ran other code or other arguments: seed random inputs; edit no file during the run"
     return ""
 
 

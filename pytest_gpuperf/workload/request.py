@@ -83,11 +83,11 @@ class Request:
 
     def _problems(self) -> Iterator[str]:
         if self.inputs is not None and self.accuracy is not None:
-            yield "accuracy= is of the same inputs in every run, and inputs= makes others: give one"
+            yield "accuracy= needs the same inputs in every run, but inputs= makes new ones: pass one of the two"
         of_inputs = {"inputs", "seed"} if self.inputs is not None else set()
         given = {"result", *of_inputs} if of_inputs or self.outputs else set()
         if given and self.check is None:
-            yield "inputs= and outputs= are there to be checked: give check="
+            yield "inputs= and outputs= need a check: pass check="
         asked = asked_of(self.check) if self.check is not None else ()
         if set(asked) - given:
             yield (
@@ -95,7 +95,7 @@ class Request:
                 "inputs=, and nothing without them"
             )
         if of_inputs and self.launch is None and not of_inputs & set(asked):
-            yield "check asks for neither inputs nor seed, and so not for what the callable had: give it inputs"
+            yield "check has no parameter inputs or seed, so it cannot know the callable's inputs: add inputs"
         for place, array in enumerate(self.outputs):
             if self.launch is not None and not any(array is one for one in self.launch.arguments):
                 yield f"number {place} of outputs= is no argument of the launch of {self.launch.kernel.name}"

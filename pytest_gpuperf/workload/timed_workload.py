@@ -146,6 +146,6 @@ def draw_aa_test(work: TimedWorkload) -> None:
             warnings.simplefilter("always")  # -W error would fail a test by it
             warnings.warn(
                 f"A/A test: {work.key} is slower than itself, x{found.ratio:.3f} after {len(found.r)} blocks (seed "
-                f"{found.seed}): look for other work on the GPU and for moving clocks (gpuperf doctor), and run again",
+                f"{found.seed}): end other work on the GPU or lock its clocks (gpuperf doctor), and run again",
                 stacklevel=2,
             )

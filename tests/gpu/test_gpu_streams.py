@@ -100,7 +100,7 @@ def test_a_part_on_a_stream_that_waits_for_no_other_is_refused_without_cupti(
         scaling()
         elsewhere()
 
-    with cuda_device.current(), pytest.raises(TimerError, match="goes on when the stream that is timed is done"):
+    with cuda_device.current(), pytest.raises(TimerError, match="still runs after the timed stream is done"):
         timer.measure([Slot(in_parts, 5)], "cold")
     with cuda_device.current():
         assert median(timer, scaling) > 0

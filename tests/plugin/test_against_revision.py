@@ -67,7 +67,7 @@ def test_same_tree_on_both_sides_is_named_and_no_baseline_is_touched(
     before = capsys.readouterr().out
     result = project.run(*AGAINST)
     assert result.ret == 0, result.stdout.str()
-    result.stdout.fnmatch_lines(["*against HEAD*", "* is what is checked out here, and no tracked file is changed: *"])
+    result.stdout.fnmatch_lines(["*against HEAD*", "* is checked out here, and no tracked file is changed: *"])
     result.stdout.no_fnmatch_line("*NEW*")
     capsys.readouterr()
     assert main(["baselines"]) == 0
@@ -99,7 +99,7 @@ def test_spill_is_red_with_its_figures(project: Suite, monkeypatch: pytest.Monke
     assert (result.ret, outcome(result)) == (1, {"failed": 1})
     result.stdout.fnmatch_lines(["*WORSE*", "*spill*0 -> *"])
     result.stdout.no_fnmatch_line("*--update-baselines*")
-    result.stdout.no_fnmatch_line("*is what is checked out here*")
+    result.stdout.no_fnmatch_line("*is checked out here*")
 
 
 def test_workers_of_xdist_compare_with_it_too(project: Suite) -> None:
@@ -115,7 +115,7 @@ def test_selection_is_that_of_both_sides(project: Suite) -> None:
     result = project.run(*AGAINST, "test_suite.py::test_work", "-k", "1024")
     assert outcome(result) == {"static": 1, "deselected": 1}
     result.stdout.fnmatch_lines(["*SAME*"])
-    result.stdout.no_fnmatch_line("*GONE*")
+    result.stdout.no_fnmatch_line("*MISSING*")
 
 
 def test_loss_is_red_behind_a_link_and_beside_pytest_s_root(project: Suite) -> None:
@@ -156,7 +156,7 @@ def test_what_only_one_side_has_is_new_or_gone_and_passes(project: Suite) -> Non
     result = project.run(*AGAINST)
     assert result.ret == 0, result.stdout.str()
     result.stdout.fnmatch_lines(
-        ["GONE, only in *: test_suite.py::test_other", "3 new workloads without a counterpart in HEAD"]
+        ["MISSING here, only in *: test_suite.py::test_other", "3 new workloads without a counterpart in HEAD"]
     )
 
 
@@ -167,14 +167,14 @@ def test_loss_is_not_hidden_by_a_new_name(project: Suite) -> None:
     green = project.run(*AGAINST)
     assert green.ret == 0, green.stdout.str()
     green.stdout.fnmatch_lines(["* 1 UNCHANGED"])
-    green.stdout.no_fnmatch_line("*GONE*")
+    green.stdout.no_fnmatch_line("*MISSING*")
     (project.path / name).rename(project.path / "test_hag.py")
     project.write("test_hag.py", hog_test(SPILL))
     red = project.run(*AGAINST)
     assert red.ret == 1
     red.stdout.fnmatch_lines(
-        ["hog  NOT-COMPARABLE  on sm_90*", "*it has the kernel of test_hog.py::test_hog [[]hog], which is gone, and "
-         "other machine code: rename it in a change of its own"]
+        ["hog  NOT-COMPARABLE  on sm_90*", "*it has the kernel of test_hog.py::test_hog [[]hog], which is missing, "
+         "with other machine code: rename it in its own commit"]
     )  # fmt: skip
     red.stdout.no_fnmatch_line("*gpuperf baselines mv*")
 
@@ -205,7 +205,7 @@ THERE = {
     "test_imports.py": ("import nothing_of_that_name\n", "its file could not be collected there"),
     "sub/test_below.py": (hog_test(name="c"), "its file could not be collected there"),
     "test_slow.py": (f"import pytest\n@pytest.mark.slow\n{hog_test(name='d')}", "left out there, by settings or hooks"),
-    "test_ignored.py": (hog_test(name="e"), "its own settings or conftests leave it out"),
+    "test_ignored.py": (hog_test(name="e"), "settings or conftests there leave it out"),
     "test_leaves.py": (f"import pytest\n{hog_test(name='f')}".replace(
         "    kernel", "    pytest.exit('enough', returncode=0)\n    kernel"),
         "the other process has ended (pytest exit status 0)"),

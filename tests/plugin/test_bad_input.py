@@ -87,9 +87,9 @@ ARGUMENTS = {
     "metrics=[3]": "is not valid",
 }
 FIGURES = {
-    "gpuperf(launch).bandwidth": "other has no bandwidth: ask for it, gpuperf(..., bytes=n)",
-    "gpuperf(launch).flops": "other has no flops: ask for it, gpuperf(..., flops=n)",
-    "gpuperf(launch).memory_bytes": "has no memory_bytes: ask for it, gpuperf(..., measure=('memory',))",
+    "gpuperf(launch).bandwidth": "other has no bandwidth: pass it to gpuperf: gpuperf(..., bytes=n)",
+    "gpuperf(launch).flops": "other has no flops: pass it to gpuperf: gpuperf(..., flops=n)",
+    "gpuperf(launch).memory_bytes": "has no memory_bytes: pass it to gpuperf: gpuperf(..., measure=('memory',))",
     "gpuperf(launch, name='x')\ngpuperf(lambda: launch(), name='call').registers":
         "call is a callable without a kernel of its own: it has no static evidence",
     "assert gpuperf(launch).time_ns < 1": " ns>.time_ns",
@@ -167,9 +167,9 @@ def pytest_gpuperf_device(config, worker):
     {}
 """
 BROKEN_HOOKS = {
-    "raise RuntimeError('too old')": "raised RuntimeError: too old. To do: let it return None where it has nothing",
-    "pytest.skip('not today')": "raised Skipped: not today. To do: let it return None where it has nothing to give",
-    "return 'cuda:0'": "returned 'cuda:0', which has no facts. To do: let it return None where it has nothing to give",
+    "raise RuntimeError('too old')": "raised RuntimeError: too old. To do: let it return None, or a device",
+    "pytest.skip('not today')": "raised Skipped: not today. To do: let it return None, or a device with facts",
+    "return 'cuda:0'": "returned 'cuda:0', which has no facts. To do: let it return None, or a device with facts",
     "return type('Mine', (), {'facts': None})": "returned <class '*Mine'>, which has no facts",
 }
 

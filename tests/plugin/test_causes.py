@@ -143,7 +143,7 @@ def test_changes_have_their_verdict_and_the_cause_of_the_first_red_architecture(
         (cause,) = causes(said[name])
         assert f"{EDITS[name].cause} (sm_80)" in cause
     assert "run-time indexing" not in said["count"]
-    assert "passes per shared-memory access 1 -> 16.5" in said["transpose"]
+    assert "wavefronts per shared-memory access 1 -> 16.5" in said["transpose"]
     assert "transpose  WORSE  on sm_80, sm_90, sm_120 (static)" in said["transpose"]
 
 

@@ -23,7 +23,7 @@ def test_slower_kernel_that_turns_wrong_is_wrong_and_asks_no_second_process(reco
     result.stdout.re_match_lines(
         [r".*WrongResult: work was right on its first run and wrong after \d+ more, so none of its times counts: .*"]
     )
-    result.stdout.fnmatch_lines(["*if it works in place or adds to what it finds, give reset=*"])
+    result.stdout.fnmatch_lines(["*if it works in place or accumulates, pass reset=*"])
     assert "  SLOWER" not in result.stdout.str()
     recorded.run("-k", "1024").assert_outcomes(passed=1)  # a plain run checks once
 
@@ -126,7 +126,7 @@ def test_plain_run_checks_and_names_the_seed_of_what_is_wrong(with_inputs: Suite
     for _ in range(2):
         result = with_inputs.run("-k", "launch")
         result.assert_outcomes(failed=1)
-        said += [line for line in result.outlines if "its inputs were those of inputs(" in line]
+        said += [line for line in result.outlines if "The inputs were inputs(" in line]
     assert len(set(said)) == 1 < len(said), "the same in every run"
 
 
@@ -180,8 +180,8 @@ def test_result_that_is_kept_from_an_earlier_run_is_wrong(with_inputs: Suite) ->
     result.stdout.re_match_lines(
         [
             r".*WrongResult: solve was right on its first run and wrong after \d+ more, so none of its times.*",
-            r".*its inputs were those of inputs\(\d+\)",
-            ".*find out what the workload keeps from one run for the next",
+            r".*The inputs were inputs\(\d+\)",
+            ".*find the state that the workload keeps between runs",
         ]
     )
 
@@ -231,16 +231,16 @@ def test_reset_comes_behind_the_poison(with_inputs: Suite) -> None:
 
 BAD = {
     "inputs=3, check=lambda: True": "inputs=3 is not valid: it takes a function",
-    "inputs=fresh(gpu)": "inputs= and outputs= are there to be checked: give check=",
+    "inputs=fresh(gpu)": "inputs= and outputs= need a check: pass check=",
     "inputs=fresh(gpu), outputs=(gpu.empty(3),), check=lambda: True": "number 0 of outputs= is no argument of the",
-    "inputs=lambda seed: gpu.empty(SIZE), outputs=(b,), check=lambda: True": "gives the same for two seeds",
+    "inputs=lambda seed: gpu.empty(SIZE), outputs=(b,), check=lambda: True": "gives equal arrays for two seeds",
     "inputs=lambda seed: gpu.random(SIZE, 'float64', seed=seed), outputs=(b,), check=lambda: True":
         "gives numpy float64[1024] for number 0, which is numpy float32[1024]: give the same library, type and shape",
     "inputs=lambda seed: [], outputs=(b,), check=lambda: True": "gives 0 arrays, and the workload reads 1",
     "inputs=lambda seed: seed, outputs=(b,), check=lambda: True": "gives int: it takes CuPy arrays and",
     "inputs=fresh(gpu), outputs=(b,), check=lambda b: True": "check takes b: it may take result with inputs=",
     "inputs=fresh(gpu), outputs=(b,), check=lambda: True)\ngpuperf(lambda x: x, name='call', inputs=fresh(gpu), "
-    "check=lambda result, inputs=(a,): True": "BadArgument: gpuperf: check asks for neither inputs nor seed",
+    "check=lambda result, inputs=(a,): True": "BadArgument: gpuperf: check has no parameter inputs or seed",
     "outputs=(b,), check=lambda seed: True": "check takes seed: it may take result with inputs= or outputs",
 }  # fmt: skip
 

@@ -82,7 +82,7 @@ rename_test = edit("def test_other(", "def test_others(")
 NOT_MEASURED = "ERROR: * NOT-MEASURED on *sm_90*: "
 MISTAKES = {
     "deleted test": (delete_test, f"{NOT_MEASURED}its test was deleted or renamed: test_suite.py::test_other. *"),
-    "deleted file": (delete_file, f"{NOT_MEASURED}*: test_suite.py (the file is gone). To do: restore it, *"),
+    "deleted file": (delete_file, f"{NOT_MEASURED}*: test_suite.py (the file is missing). To do: restore it, *"),
     "renamed test": (
         rename_test,
         "*was test_suite.py::test_other *, with the same machine code: run `gpuperf baselines mv *",
@@ -111,11 +111,11 @@ MISTAKES = {
     ),
     "removed target": (
         lambda suite: shutil.rmtree(suite.path / "baselines" / "sm_90"),
-        "ERROR: there are no baselines of sm_90, NOT-MEASURED: * To do: record them: *",
+        "ERROR: * names sm_90, which has no baselines: NOT-MEASURED. To do: record them: *",
     ),
     "removed manifest": (
         lambda suite: (suite.path / "baselines" / "manifest.json").unlink(),
-        "ERROR: missing records cannot be found: *manifest.json*",
+        "ERROR: missing records cannot be listed: *manifest.json*",
     ),
     "conflict": (lambda suite: suite.write("baselines/manifest.json", "<<<<<<< ours\n"), "*manifest.json*"),
 }
@@ -231,7 +231,9 @@ def test_skip_for_want_of_a_gpu_is_a_remark_without_one(without_gpu: Suite) -> N
     mark("@pytest.mark.skipif(True, reason='needs a GPU')")(without_gpu)
     result = without_gpu.run("--gpuperf")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["1 workload NOT-MEASURED on *: its test needs a GPU before it: *needs no skip"])
+    result.stdout.fnmatch_lines(
+        ["1 workload NOT-MEASURED on *: its test needs a GPU before this workload: *needs no skip"]
+    )
     without_gpu.write("conftest.py", SIMULATED)
     assert without_gpu.run("--gpuperf").ret == pytest.ExitCode.TESTS_FAILED
 

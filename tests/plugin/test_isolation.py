@@ -119,7 +119,7 @@ def test_without_a_worker_tests_after_a_lost_gpu_are_not_measured(suite: Suite, 
 def test_without_a_worker_an_endless_kernel_ends_the_run_with_its_name(suite: Suite) -> None:
     result = run(suite, "endless", "--gpuperf-kernel-timeout=1", subprocess=True)
     assert result.ret == 1
-    assert "gpuperf: FAILED test_suite.py::test_culprit: nothing came back from the GPU for 1 s" in result.stderr.str()
+    assert "gpuperf: FAILED test_suite.py::test_culprit: the GPU did not answer for 1 s" in result.stderr.str()
     for words in WORDS["endless"]:
         assert words in result.stderr.str()
 
@@ -172,7 +172,7 @@ def test_baseline_whose_own_code_breaks_the_gpu_is_named(recorded: Suite) -> Non
     recorded.change_code()
     result = recorded.run("--gpuperf")
     result.stdout.fnmatch_lines([
-        "the baseline's machine code faults on what the candidate runs on: cudaErrorIllegalAddress*",
+        "the baseline's machine code faults on the candidate's arrays: cudaErrorIllegalAddress*",
         "  last launched: work of the baseline  grid (8, 1, 1)*",
     ])  # fmt: skip
     result.assert_outcomes(failed=1, skipped=2)

@@ -27,7 +27,8 @@ def test_h(cuda_kernel, gpu, gpuperf):
 TIME, DATA = "assert r.bandwidth > 0", "assert gpu.to_host(a).size == 512"
 COMPILED = f'other = cuda_kernel("other.cu", "other"); {DATA}'
 MISSING = (
-    "1 workload NOT-MEASURED on sm_80, sm_90: its test needs a GPU before it: test_h.py::test_h [[]k2[]]. To do: put *"
+    "1 workload NOT-MEASURED on sm_80, sm_90: its test needs a GPU before this workload: test_h.py::test_h [[]k2[]]. "
+    "To do: move *"
 )
 
 

@@ -247,7 +247,7 @@ def test_counters_are_taken_three_times_and_those_that_differ_get_a_band(ncu_sui
     monkeypatch.setenv("STAND_IN_NCU_SCALE", "1,1.02,1.01")
     result = ncu_suite.run("--update-baselines=new", "--gpuperf-ncu")
     result.stdout.fnmatch_lines([
-        "gpuperf: counting 3 tests under ncu 2025.3.1.0, take 3 of 3", "*doubling*simulated-gpu*counters",
+        "gpuperf: counting 3 tests under ncu 2025.3.1.0, collection 3 of 3", "*doubling*simulated-gpu*counters",
         "3 baselines written",
     ])  # fmt: skip
     assert len(ncu_suite.ncu_calls()) == 3

@@ -41,7 +41,7 @@ REFUSED = {
     ("--gpuperf-task=task.json",): "--gpuperf-task=task.json: it holds no task",
     (GATE, "--gpuperf-baselines=basselines"): "--gpuperf-baselines: there is no folder ",
     ("--gpuperf-ncu", "--gpuperf-baselines=basselines"): "--gpuperf-baselines: there is no folder ",
-    (GATE, "--gpuperf-against=HEAD", "--gpuperf-baselines=tests"): "--gpuperf-baselines exclude each other",
+    (GATE, "--gpuperf-against=HEAD", "--gpuperf-baselines=tests"): "--gpuperf-baselines cannot be combined",
     (GATE, "--gpuperf-against=HEAD", "--gpuperf-ncu"): "--gpuperf-against compares no counters",
     (
         GATE,

@@ -71,7 +71,7 @@ CHECKED = "gpuperf(launch, check=lambda: {})"
 
 def test_a_check_fails_by_an_answer_that_is_no_or_none(gpu_suite):
     refused = {CHECKED.format(answer): f"the check of its result returned {said}" for answer, said in NO.items()}
-    neither = "{}, which says neither yes nor no, or did not run: compare in the check, which returns True or False"
+    neither = "{}. To do: compare in the check, and return True or False"
     refused |= {CHECKED.format(answer): neither.format(said) for answer, said in NEITHER.items()}
     assert_refused(gpu_suite, refused, before=MEASURING)
 

@@ -92,7 +92,7 @@ def test_slower_cubin_is_paired_and_fails(cubin_suite):
         r".*work  SLOWER  on simulated-gpu \(time\)  x1\.\d+ \[1.*\] ", r" .* paired, \d+\+\d+ blocks",
         r" +also: registers 8 -> 9.*, instructions 116 ->",
         r" +proven to be more than 0.5 % slower, in two processes; the machine code changed; argument 3 was "
-        r"int32=1024 and is int64=1024; the baseline ran with its own",
+        r"int32=1024 and is int64=1024; the baseline ran with its own arguments",
     ])  # fmt: skip
     cubin_suite.edit(
         "test_suite.py", '.from_cubin("work.cubin", "work")', '("work.cu", "work", options=["-DSTEPS=104"])'
@@ -158,12 +158,12 @@ REFUSED = {
     "from_cubin(5, 'work')": "from_cubin takes a cubin's bytes or its path, not int",
     'from_cubin("work.cubin", "work").ptx()': "work: it is machine code alone, there is no PTX of it for",
     'from_cubin("work.cubin", "work", source=5)': "from_cubin: source=5 is not valid: it takes a string",
-    'from_cubin("work.cubin", "work", arch="sm_80")': "no machine code for sm_80 in it; it has sm_90. Compile it",
+    'from_cubin("work.cubin", "work", arch="sm_80")': "no machine code for sm_80, only for sm_90. To do: compile",
     'from_cubin("work.cubin", "work").launch(8, 256, (gpu.empty(9), 9))':
         "work takes 3 arguments (8 bytes, 8 bytes, 4 bytes), and 2 were given",
-    "from_triton(5)": "from_triton takes what Triton has compiled, not int",
+    "from_triton(5)": "from_triton takes a kernel that Triton compiled, not int",
     'from_cubin("work80.cubin", "work")': "work80.cubin: it is machine code for sm_80, and this GPU is sm_90: compile",
-    'from_cubin("work.fatbin", "work", arch="sm_75")': "no machine code for sm_75 in it; it has sm_80",
+    'from_cubin("work.fatbin", "work", arch="sm_75")': "no machine code for sm_75, only for sm_80",
     'from_cubin({"sm_80": "work80.cubin"}, "work")':
         "work80.cubin: it is machine code for sm_80, and this GPU is sm_90: compile it for sm_90",
     'from_cubin({"sm_90": "work80.cubin"}, "work")': "work80.cubin for sm_90: it was compiled for sm_80, and not for",
@@ -172,8 +172,8 @@ REFUSED = {
     'from_cubin({"sm_90": "gone.cubin"}, "work")': "gone.cubin: no such file",
     'from_cubin({"sm_90": "test_suite.py"}, "work")': "test_suite.py for sm_90: not a cubin",
     'from_cubin("work.fatbin", "wrok")': 'no kernel "wrok" in ',
-    'from_cubin("ptx.fatbin", "work")': "ptx.fatbin: it holds no machine code for a GPU; PTX alone",
-    'from_cubin("twice.fatbin", "work")': "2 cubins in it have a kernel work: name the object file",
+    'from_cubin("ptx.fatbin", "work")': "ptx.fatbin: it holds no GPU machine code (PTX alone",
+    'from_cubin("twice.fatbin", "work")': "2 of its cubins have a kernel work: pass the object file",
 }  # fmt: skip
 
 
@@ -184,5 +184,5 @@ def test_what_is_no_kernel_is_refused_with_its_place(gpu_suite):
     twice = [("sm_90", cubin_of(KERNEL, "work", "sm_90", f"-DSTEPS={steps}")) for steps in (100, 104)]
     (gpu_suite.path / "twice.fatbin").write_bytes(fat_binary(twice))
     assert_refused(gpu_suite, {f"cuda_kernel.{call}": words for call, words in REFUSED.items()})
-    lacking = "work.fatbin: there is no machine code for sm_120 in it; it has sm_80, sm_90."
+    lacking = "work.fatbin: it has no machine code for sm_120, only for sm_80, sm_90."
     assert_refused(gpu_suite, {'cuda_kernel.from_cubin("work.fatbin", "work")': lacking}, "--gpuperf-arch=sm_120")

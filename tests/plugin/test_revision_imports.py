@@ -46,7 +46,7 @@ def refused(project: Suite, said: str) -> None:
     """Nothing is compared, and the file that both sides would share is named."""
     result = project.run(*AGAINST, "--gpuperf-open=fail", subprocess=True)
     assert result.ret == 1, result.stdout.str()
-    result.stdout.fnmatch_lines(["*NOT-COMPARABLE*", f"*used a file that is not its own: {said}"])
+    result.stdout.fnmatch_lines(["*NOT-COMPARABLE*", f"*used a file of the other side: {said}"])
 
 
 def test_editable_installation_leads_each_side_to_its_own_code(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,7 +142,7 @@ def test_error_that_is_no_number_fails_the_test(measured):
     result.assert_outcomes(failed=2)
     said = result.stdout.str().count("WrongResult: work: accuracy= returned ")
     assert said >= 2
-    result.stdout.fnmatch_lines(["*, which is no error of a result*"])
+    result.stdout.fnmatch_lines(["*, and not a finite number from 0 on*"])
 
 
 def test_new_figure_is_recorded_beside_the_time(measured):

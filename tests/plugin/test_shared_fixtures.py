@@ -139,7 +139,7 @@ def test_test_that_stops_before_its_launch_is_judged_by_the_fixtures_kernel(user
     users.edit("test_users.py", "    gpuperf(", "    gpu.random(8, seed=1).sum()\n    gpuperf(")
     result = users.run(*STATIC, "--gpuperf-open=fail", "-rA")
     assert result.ret == 0
-    assert "was not reached" not in result.stdout.str()
+    assert "did not reach it" not in result.stdout.str()
     users.edit("conftest.py", *SPILL)
     assert users.run(*STATIC, "-k", "two").parseoutcomes()["failed"] == 1
 

@@ -291,7 +291,7 @@ def test_kernels_and_workloads_after_the_end_of_a_test_are_refused(suite):
     assert result.ret == 1
     text = result.stdout.str()
     for test, what in (("test_workload", "the workload 'hog'"), ("test_kernel", "the kernel hog")):
-        assert f"TestOver: test_hog.py::{test}: {what} comes after the test's end and " in text
+        assert f"TestOver: test_hog.py::{test}: {what} comes after the end of the test and " in text
 
 
 # --- what is disassembled ------------------------------------------------------------------------

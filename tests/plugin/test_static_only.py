@@ -110,7 +110,7 @@ def test_workload_that_a_stopped_subtest_left_out_is_named(suite, monkeypatch):
     result.stdout.fnmatch_lines(
         [
             "  of 512 *", "  of 1024 *",
-            "ERROR: 2 workloads NOT-MEASURED on sm_90: its test needs a GPU before it: *[[]again 1024[]]*",
+            "ERROR: 2 workloads NOT-MEASURED on sm_90: its test needs a GPU before this workload: *[[]again 1024[]]*",
         ]
     )  # fmt: skip
     suite.write("test_suite.py", IN_SUBTESTS.replace(".time_ns > 0", " is None"))

@@ -64,7 +64,7 @@ def test_unchanged_code_is_unchanged(recorded):
     result = recorded.run("--gpuperf", "--junitxml=junit.xml")
     result.assert_outcomes(passed=3)
     result.stdout.re_match_lines([r".*work +\S+ us -> \S+ us ±\S+ % .* \S+ GB/s.*UNCHANGED"])
-    lost = "*: CUDA graphs take the times. Changes of kernels shorter than 20 us are harder to see*"
+    lost = "*: CUDA graphs measure the times. Changes of kernels shorter than 20 us are harder to detect*"
     result.stdout.fnmatch_lines([lost])
     junit = (recorded.path / "junit.xml").read_text()
     assert '<property name="gpuperf.work.simulated-gpu" value="UNCHANGED"' in junit
@@ -107,7 +107,7 @@ def test_faster_kernel_passes_with_a_word_and_fails_when_strict(recorded):
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(passed=1)
     accept = (
-        "the baseline is stale: accept the gain with pytest --update-baselines, or a later loss of as much goes unseen"
+        "the baseline is stale: accept the gain with pytest --update-baselines, or an equal loss later goes unnoticed"
     )
     result.stdout.fnmatch_lines([f"1 workload is FASTER or BETTER than the baseline: {accept}"])
     strict = recorded.run("--gpuperf", "--gpuperf-strict", *ONE)
@@ -179,7 +179,7 @@ def test_what_cannot_run_beside_its_baseline_is_not_comparable(recorded):
     )
     for words in (
         "    the baseline's machine code cannot be loaded: no kernel image*",
-        "    the baseline cannot be launched as it was: *is beyond the device*s limit of (1024, *",
+        "    the baseline cannot be launched as recorded: *is beyond the device*s limit of (1024, *",
         "*the baseline's machine code is missing. Restore it from version control*",
     ):
         result.stdout.fnmatch_lines([words])
@@ -206,7 +206,7 @@ def test_each_side_gets_the_arguments_of_its_own_launch(recorded):
     slower(recorded, 170)
     red = recorded.run("--gpuperf", "--gpuperf-open=warn", *ONE)
     red.assert_outcomes(failed=1)
-    words = "3 arguments became 4; the baseline ran with its own"
+    words = "3 arguments became 4; the baseline ran with its own arguments"
     red.stdout.re_match_lines([r"work  SLOWER  .* x1\.[3-6]\d+ ", r" .* paired, \d+\+\d+ blocks", rf" .*{words}"])
 
 
@@ -217,12 +217,12 @@ def test_arguments_that_cannot_be_formed_again_are_not_comparable(recorded):
     evidence(recorded).write_text(evidence(recorded).read_text().replace("int32=1024", "object=7"))
     result = recorded.run("--gpuperf", "--gpuperf-open=fail", "-k", "work")
     result.assert_outcomes(failed=2)
-    result.stdout.fnmatch_lines(["work  NOT-COMPARABLE *", "*cannot be launched as it was: *argument 3 was '*"])
+    result.stdout.fnmatch_lines(["work  NOT-COMPARABLE *", "*cannot be launched as recorded: *argument 3 was '*"])
     result.stdout.re_match_lines(
         [
             r".*work  NOT-COMPARABLE  on simulated-gpu \(time\)  x1\.[3-6]\d+  6\.\d+ us -> \d+\.?\d* us",
             r" .*against the recorded time",
-            r" +the baseline cannot be launched as it was: the record names 2 arrays float32\[2048\], and .*: record "
+            r" +the baseline cannot be launched as recorded: the record names 2 arrays float32\[2048\], and .*: record "
             r"the baseline anew .*; argument 1 was float32\[2048\] and is float32\[2112\]",
         ]
     )

@@ -117,7 +117,7 @@ def test_gpu_is_held_while_pytorch_tunes_and_waited_for(compiled: Suite) -> None
     run_bodies(compiled, [f"{body}assert SEEN == ['held', 'called', 'waited']"], "--gpuperf").assert_outcomes(passed=1)
 
 
-TAKES = "from_torch takes what torch.compile(...) returned, and the arguments to call it with"
+TAKES = "from_torch takes the result of torch.compile(...) and the arguments of its call"
 
 
 def test_what_compiles_no_kernel_is_refused(compiled: Suite) -> None:

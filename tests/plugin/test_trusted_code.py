@@ -103,13 +103,13 @@ def test_cubin_that_a_change_brought_is_launched_outside_of_ci_alone(
         [
             "work  NOT-COMPARABLE  on simulated-gpu (time)  x0.81?  10.* us -> 8.* us",
             "*against the recorded time",
-            f"    its baseline's cubin came with this change (it is not in {head} of main), and under CI that is not "
-            "launched: compare by --gpuperf-against=merge-base:BRANCH; *",
+            f"    its baseline's cubin came with this change (it is not in {head} of main), and CI launches no such "
+            "machine code: compare by --gpuperf-against=merge-base:BRANCH; *",
         ]
     )
     revision = change.run("--gpuperf", "--gpuperf-against=merge-base:main", NODE)
     revision.stdout.fnmatch_lines(["work  SLOWER *", "    tolerance *, paired,*"])
-    revision.stdout.no_fnmatch_line("*not launched*")
+    revision.stdout.no_fnmatch_line("*launches no such machine code*")
     assert not was_launched(change)
     monkeypatch.delenv("CI")
     change.run("--gpuperf", NODE)
@@ -151,7 +151,7 @@ def test_swapped_cubin_is_not_loaded_and_the_run_is_red(project: Suite, flags: t
     result.assert_outcomes(failed=2)
     text = result.stdout.str()
     for size in (1024, 2048):
-        refused = f"the machine code of the record of test_suite.py::test_work[{size}] [work] is refused: "
+        refused = f"the recorded machine code of test_suite.py::test_work[{size}] [work] is refused: "
         assert refused in text
     assert "its code has the hash " in text
     result.stdout.fnmatch_lines(["*from version control*, or record the workload again with --update-baselines*"])

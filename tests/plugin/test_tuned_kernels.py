@@ -75,7 +75,7 @@ def test_choice_is_on_record_and_equal_machine_code_is_unchanged(tuned: Suite) -
     tuned.write("test_suite.py", TEST.replace(WIDE, f'"add-3.6.0", {NARROW_CONFIG!r}'))
     result = tuned.run()
     result.assert_outcomes(failed=1)
-    assert "config has BLOCK=256, and add was compiled with 1024" in result.stdout.str()
+    assert "config has BLOCK=256, but add was compiled with 1024" in result.stdout.str()
 
 
 def test_another_choice_is_named_and_paired_as_each_is_launched(tuned: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +88,7 @@ def test_another_choice_is_named_and_paired_as_each_is_launched(tuned: Suite, mo
         [
             r".*add  NOT-COMPARABLE  on sm_90 \(static\)",
             r" +also: block 128x1x1 -> 64x1x1, registers 30 -> 20",
-            rf" +{CHANGED}: figures of two configurations are no measure for each other\.",
+            rf" +{CHANGED}: figures of two configurations are not comparable\.",
         ]
     )
     assert "WORSE" not in result.stdout.str()

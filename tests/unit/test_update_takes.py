@@ -21,7 +21,7 @@ NEW, CHANGED, ALL = (Options(update=mode) for mode in ("new", "changed", "all"))
 OLD = HostTime(ratios=(0.4,), time_ns=800.0, cpu="c", made_by="p")
 FOUND = SecondaryMetrics(memory_bytes=2048, accuracy=1.5, host=msgspec.structs.replace(OLD, ratios=(0.5,)))
 OTHER = identity_of(code="c1" * 32)
-NO_TIME = "it needs a recorded time, and this one has none"
+NO_TIME = "it has no recorded time: record that first, on a machine with a GPU"
 
 
 def taken(options: Options, before: TimeRecord | None = None, /, **judged: Any) -> Recorded | None:
@@ -99,8 +99,8 @@ def test_counters_are_put_on_a_record_of_the_same_code() -> None:
 
 
 @pytest.mark.parametrize(("fields", "why"), [
-    ({"identity": OTHER}, "the recorded code is another"),
-    ({"identity": None}, "the recorded code is another"),
+    ({"identity": OTHER}, "the recorded time is of other code"),
+    ({"identity": None}, "the recorded time is of other code"),
     ({"time": msgspec.structs.replace(time_of(), cache="warm")}, "the recorded time is of a cold L2"),
 ])  # fmt: skip
 def test_counters_of_other_work_are_refused(fields: dict[str, Any], why: str) -> None:

@@ -43,14 +43,13 @@ def made(name, percent):
 def of_cupy(name, more):
     import cupy
 
+    millions = {"sum 100 M": 100, "twelve additions": 8, "multiply 12.8 M": 12.8, "multiply 128 M": 128}[name]
+    x = cupy.random.rand(more(1_000_000 * millions), dtype="float32")
     if name == "sum 100 M":
-        z = cupy.random.rand(more(100_000_000), dtype="float32")
-        return lambda: z.sum(), None
+        return lambda: x.sum(), None
     if name == "twelve additions":
-        w = cupy.random.rand(more(8_000_000), dtype="float32")
-        return lambda: [cupy.add(w, 1, out=w) for _ in range(12)], lambda: w.fill(0)
-    elements = more({"multiply 12.8 M": 12_800_000, "multiply 128 M": 128_000_000}[name])
-    x, y = cupy.random.rand(elements, dtype="float32"), cupy.empty(elements, dtype="float32")
+        return lambda: [cupy.add(x, 1, out=x) for _ in range(12)], lambda: x.fill(0)
+    y = cupy.empty_like(x)
     return lambda: cupy.multiply(x, 2, out=y), None
 
 
@@ -73,9 +72,9 @@ def of_torch(name, more):
 
     if name == "vector add":
         x, y, total = (torch.randn(more(64_000_000), device="cuda") for _ in range(3))
-        return lambda: triton_callables.add(x, y, total), None
+        return lambda: triton_callables.add[(-(-x.numel() // 1024),)](x, y, total, x.numel(), BLOCK=1024), None
     rows, result = (torch.randn(more(32768), 1024, device="cuda") for _ in range(2))
-    return lambda: triton_callables.softmax(rows, result), None
+    return lambda: triton_callables.softmax[(rows.shape[0],)](rows, result, COLUMNS=1024), None
 
 
 def slowed(name, percent):

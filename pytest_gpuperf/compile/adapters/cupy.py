@@ -45,7 +45,7 @@ def read_cupy(kernel: Any, name: str | None = None) -> CupyCode:
     expression = next((one for one in expressions if named_alike(one, [called])), None)
     if expression is None and expressions and called.startswith("_Z"):  # a function of a module has its symbol alone
         raise UnsupportedKernel(
-            f"{called}: its instance is not known: give the module and the name expression, "
+            f"{called}: its template instance is not known: pass the module and the name expression, "
             f"from_cupy(module, {expressions[0]!r})"
         )
     if state.get("translate_cucomplex"):

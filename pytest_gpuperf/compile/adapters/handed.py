@@ -67,7 +67,7 @@ class Handed(NamedTuple):
 def unsupported(why: str, library: str) -> UnsupportedKernel:
     """The error of a kernel that its own library alone can compile or launch, with the remedy."""
     return UnsupportedKernel(
-        f"{why}. Give gpuperf a function that launches it with {library}; its time is then compared without pairs"
+        f"{why}. Give gpuperf a function that launches it with {library}; it is then timed as a callable"
     )
 
 
@@ -88,7 +88,7 @@ def binary_for(handed: Handed, arch: str) -> KernelBinary:
         known = [parameter for argument in handed.arguments for parameter in argument.parameters]
         known += [("void*", "scratch memory")] * handed.scratch_pointers
         if len(known) != len(parameters):
-            why = f"its machine code takes {len(parameters)} parameters, and its arguments make {len(known)}"
+            why = f"its machine code takes {len(parameters)} parameters, but its arguments fill {len(known)}"
             raise unsupported(f"{made.name}: {why}", handed.compiler.partition(" ")[0])
         parameters = tuple(
             Parameter(offset=one.offset, size=one.size, type=c_type, name=name)

@@ -99,7 +99,7 @@ def _compiled(numba: Any, dispatcher: Any, types: tuple[Any, ...], arch: str) ->
     except CompileError as problem:
         raise unsupported(
             f"{problem}\nIf nvJitLink is older than the nvidia-nvvm that Numba compiles with: pip install -U "
-            "nvidia-nvjitlink. What Numba itself links, as for a cooperative launch, is not linked here", "Numba"
+            "nvidia-nvjitlink. Code that only Numba links, such as for cooperative launches, is not supported", "Numba"
         ) from problem  # fmt: skip
 
 
@@ -117,7 +117,7 @@ def link(code: bytes, kind: str, arch: str, place: str, options: Sequence[str] =
             library.complete(handle)
         except library.nvJitLinkError as problem:
             log = _text(handle, library.get_error_log_size, library.get_error_log)
-            raise CompileError(place, None, f"nvJitLink refuses it for {arch}: {problem}", log) from problem
+            raise CompileError(place, None, f"nvJitLink cannot link it for {arch}: {problem}", log) from problem
         cubin = bytearray(library.get_linked_cubin_size(handle))
         library.get_linked_cubin(handle, cubin)
         log = _text(handle, library.get_info_log_size, library.get_info_log)

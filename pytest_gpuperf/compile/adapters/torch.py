@@ -44,7 +44,7 @@ def read_torch(function: Callable[..., Any], args: Sequence[Any], kwargs: Mappin
     torch = sys.modules.get("torch")
     if torch is None or not callable(function):
         raise BadArgument(
-            f"from_torch takes what torch.compile(...) returned, and the arguments to call it with, not "
+            f"from_torch takes the result of torch.compile(...) and the arguments of its call, not "
             f"{type(function).__name__}"
         )
     with tempfile.TemporaryDirectory(prefix="gpuperf-torch-", ignore_cleanup_errors=True) as folder:
@@ -73,10 +73,10 @@ def read_inductor(folder: Path) -> tuple[Handed, ...]:
         best = [cubin for cubin in cubins if cubin.parent.name in chosen] if len(cubins) > 1 else cubins
         if defined[name] > 1 or len(best) != 1:
             raise UnsupportedKernel(
-                f"from_torch: {name} was compiled {len(cubins)} times, for {numbered(defined[name], 'graph')}, and it "
-                "is not known which of them is launched: compile the function to one graph, by torch.compile(..., "
-                "fullgraph=True) and without a backward pass, by PyTorch 2.9 to 2.15 with its usual caches of "
-                f"autotuning. {_TIMED}"
+                f"from_torch: {name} was compiled {len(cubins)} times, for {numbered(defined[name], 'graph')}, so the "
+                "launched one is not known. To do: compile the function to one graph (torch.compile(..., "
+                "fullgraph=True), no backward pass), with PyTorch 2.9 to 2.15 and its default autotuning caches. "
+                f"{_TIMED}"
             )
         kernels.append(_handed(best[0], chosen.get(best[0].parent.name, "")))
     return tuple(kernels)

@@ -33,7 +33,7 @@ def read_triton(compiled: Any, config: Any = None) -> Handed:
     asm, metadata, src = (getattr(compiled, name, None) for name in ("asm", "metadata", "src"))
     if asm is None or metadata is None or src is None or not hasattr(src, "fn"):
         raise UnsupportedKernel(
-            f"from_triton takes what Triton has compiled, not {type(compiled).__name__}: "
+            f"from_triton takes a kernel that Triton compiled, not {type(compiled).__name__}: "
             "the value of kernel.warmup(...), of kernel[grid](...) or of triton.compile(ASTSource(...))"
         )
     name, backend = metadata.name, metadata.target.backend
@@ -106,8 +106,8 @@ def _configuration(kernel: str, config: Any, constants: Mapping[str, Any], metad
     settings = config.all_kwargs() if callable(getattr(config, "all_kwargs", None)) else config
     if not isinstance(settings, Mapping) or not settings:
         raise BadArgument(
-            f"from_triton: config is a {type(config).__name__}; it takes kernel.best_config, which an autotuned kernel "
-            'has once it was called, or the like by name: {"BLOCK": 1024, "num_warps": 4}'
+            f"from_triton: config is a {type(config).__name__}; it takes kernel.best_config of an autotuned kernel "
+            'that was called, or a dict such as {"BLOCK": 1024, "num_warps": 4}'
         )
     chosen = {str(name): value for name, value in settings.items() if value is not None}
     for name, value in chosen.items():
@@ -115,8 +115,8 @@ def _configuration(kernel: str, config: Any, constants: Mapping[str, Any], metad
         # Triton adds the warps of a specialised kernel's partitions to those that were asked for
         if not (compiled >= value if name == "num_warps" else compiled == value):
             raise BadArgument(
-                f"from_triton: config has {name}={value!r}, and {kernel} was compiled with {compiled!r}: the autotuner "
-                "keeps the best_config of its last call alone, so read it right after the call that compiled this"
+                f"from_triton: config has {name}={value!r}, but {kernel} was compiled with {compiled!r}: best_config "
+                "is that of the last call, so read it right after the call that compiled this kernel"
             )
     return configuration_text(chosen)
 

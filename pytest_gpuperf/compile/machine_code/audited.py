@@ -83,8 +83,8 @@ def read_built(file: Path, folder: Path, skip: Sequence[str] = ()) -> tuple[list
         raise BadContainer(f"{file}: cannot be read: {getattr(problem, 'strerror', None) or problem}") from problem
     if not kernels:
         nothing = (
-            f"{file}: there is no machine code for GPUs in it; a library without any has no need of an audit, and one "
-            "of PTX alone is compiled by the driver that loads it"
+            f"{file}: it has no GPU machine code, so there is nothing to audit; PTX alone is compiled by the driver "
+            "that loads it"
         )
         raise BadContainer("\n".join(unread) or nothing)
     return kernels, unread

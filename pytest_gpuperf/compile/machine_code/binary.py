@@ -190,7 +190,7 @@ def cubin_with(cubins: Sequence[bytes], symbol: str, place: str) -> bytes:
     found = {cubin for cubin, own in zip(cubins, kernels, strict=True) if full in own}
     if len(found) > 1:
         raise BadCubin(
-            f"{place}: {len(found)} cubins in it have a kernel {symbol}: name the object file of one of them"
+            f"{place}: {len(found)} of its cubins have a kernel {symbol}: pass the object file of one of them"
         )
     return found.pop()
 

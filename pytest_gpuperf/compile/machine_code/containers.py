@@ -87,7 +87,9 @@ def _take_apart(file: Path, folder: Path, place: str) -> None:
             stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", timeout=LIMIT_S,
         )  # fmt: skip
     except subprocess.TimeoutExpired as problem:
-        raise BadContainer(f"{place}: cuobjdump did not end within {LIMIT_S:g} s: is the file whole?") from problem
+        raise BadContainer(
+            f"{place}: cuobjdump did not end within {LIMIT_S:g} s: check that the file is complete"
+        ) from problem
     except OSError as problem:
         raise ToolchainMissing(f"{tool.path} does not run ({problem})") from problem
     if done.returncode and not any(text in done.stdout for text in _NOTHING_THERE):

@@ -69,7 +69,7 @@ def find_kernel(name: str, symbols: Iterable[str], place: str) -> str:
         return matches[0]
     if matches:
         overloads = "".join(f"\n    {one}" for one in sorted(map(_with_parameters, matches)))
-        hint = f"the name is shared by several kernels: give one with its parameters, as it stands here{overloads}"
+        hint = f"several kernels have this name: give one with its parameters, as listed here{overloads}"
         raise UnknownKernel(name, place, None, hint)
     hint = "an instance of a template is named with its arguments, as in copy<float>"
     raise UnknownKernel(name, place, [readable(symbol) for symbol in available], hint)

@@ -155,10 +155,10 @@ class QueuedPairs:
             tries_left -= delay_ns >= LONGEST_DELAY_NS
             if not tries_left:
                 raise TimerError(
-                    f"the work, which took the host {work_ns / 1e6:.3g} ms to enqueue, was late behind a delay of "
-                    f"{LONGEST_DELAY_NS / 1e6:g} ms: it waits for the GPU, the GPU is shared, or the host is held up; "
-                    "take synchronisation out of the measured function, unset CUDA_LAUNCH_BLOCKING, end debuggers and "
-                    "other processes on this GPU, or pip install 'pytest-gpuperf[cupti]'",
+                    f"the host took {work_ns / 1e6:.3g} ms to enqueue the work, too late for a delay of "
+                    f"{LONGEST_DELAY_NS / 1e6:g} ms: the work waits for the GPU, the GPU is shared, or the host is "
+                    "busy. To do: take synchronisation out of the measured function, unset CUDA_LAUNCH_BLOCKING, end "
+                    "debuggers and other processes on this GPU, or pip install 'pytest-gpuperf[cupti]'",
                 )
             delay_ns = _longer(max(delay_ns, work_ns))
 
@@ -190,7 +190,7 @@ class QueuedPairs:
             if self._stream.host_ns() - before <= LAG_NS:
                 return
         raise TimerError(
-            "the workload goes on when the stream that is timed is done: it launches on another one; launch on "
+            "the workload still runs after the timed stream is done, so it uses another stream: launch on "
             "gpu.stream, or have the current stream wait for the others by events"
         )
 

@@ -62,7 +62,7 @@ SPEAKS: list[Row] = [
     (memory.uncoalesced, case(now=copy(global_sectors=160.0)), "sectors per global request 4 -> 32", False,
      {"global_sectors": 20}),
     (memory.bank_conflicts, case(TILE, TILE.replace(shared_wavefronts=128.0)),
-     "passes per shared-memory access 1 -> 32", False, {"shared_wavefronts": 4}),
+     "wavefronts per shared-memory access 1 -> 32", False, {"shared_wavefronts": 4}),
     (memory.redundant_traffic, case(now=copy(global_requests=61.0, global_bytes=7808.0, global_sectors=244.0)),
      "global memory accesses 5 -> 61 per warp", False, {"global_sectors": 20}),
     (memory.lost_vectorisation, case(WIDE, COPY), "bytes per global memory access and lane 16 -> 4", False, {}),

@@ -100,7 +100,7 @@ def launched(code: str, wavefronts: float, integers: float) -> Side:
 def test_conflicts_of_known_accesses_are_a_proven_cause() -> None:
     for wavefronts, integers, found in ((8.0, 200.0, True), (16.0, 100.0, True), (1.0, 100.0, False)):
         proven = proven_causes(launched("a", 1.0, 200.0), launched("b", wavefronts, integers))
-        assert [one.what for one in proven] == ["passes per shared-memory access"] * found
+        assert [one.what for one in proven] == ["wavefronts per shared-memory access"] * found
 
 
 ROOT = Path(__file__).parents[3]

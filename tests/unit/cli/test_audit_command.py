@@ -144,8 +144,8 @@ def test_kernels_that_came_went_and_were_renamed_are_named(audit: Audit) -> None
     ("arguments", "words"),
     [
         (["gone.whl", "--against", "k.fatbin"], "gone.whl: cannot be read: No such file"),
-        (["empty.so", "--against", "k.fatbin"], "empty.so: there is no machine code for GPUs in it"),
-        (["text.so", "--against", "k.fatbin"], "gpuperf audit: text.so: there is no machine code for GPUs in it"),
+        (["empty.so", "--against", "k.fatbin"], "empty.so: it has no GPU machine code"),
+        (["text.so", "--against", "k.fatbin"], "gpuperf audit: text.so: it has no GPU machine code"),
         (["sm_90.cubin", "--against", "sm_80.cubin"], "nothing was compared: no kernel is on both sides"),
     ],
 )

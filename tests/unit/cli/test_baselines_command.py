@@ -82,9 +82,9 @@ def test_records_follow_a_renaming(store: BaselineStore, say, old: str, new: str
         (("mv", A), "mv takes OLD NEW: see gpuperf baselines --help"), (("rm",), "rm takes one NAME"),
         (("list", "a", "b"), "list takes one NAME or none"), (("rm", "none"), "there is no such record"),
         (("mv", "suite/none.py", A), "there is no such record"), (("mv", A, A), "there is no such record"),
-        (("mv", A, f"{A}::test_x"), "are not of one kind"),
+        (("mv", A, f"{A}::test_x"), "are of different kinds"),
         (("mv", f"{A}::TestC::test_m [first]", f"{A}::TestC::test_m"), "each as 'NODEID [workload]'"),
-        (("mv", f"{A}::test_x", f"{A}::test_xy"), "has a record of its own: remove it first. Nothing was moved"),
+        (("mv", f"{A}::test_x", f"{A}::test_xy"), "has a record already. Nothing was moved. To do: "),
         (("mv", A, "../test_x.py"), "cannot name a baseline file"),
     ],
 )  # fmt: skip

@@ -114,7 +114,7 @@ def searched(history: History, capsys: pytest.CaptureFixture[str], monkeypatch: 
 def test_commits_that_cannot_be_judged_are_named_together(history: History, searched: Searched) -> None:
     found = searched([GOOD, GOOD, OPEN, OPEN, BAD, BAD])
     assert found.status == 1
-    assert f"not decided, one of 3 commits after {history.commits[1][:12]}:" in found.out
+    assert f"undecided, one of 3 commits after {history.commits[1][:12]}:" in found.out
     assert found.out.count("not today") == 4
     assert "made it slower" not in found.out
 
@@ -137,9 +137,9 @@ def test_test_is_the_file_that_the_root_or_the_folder_sees(searched: Searched, n
 @pytest.mark.parametrize(
     ("trials", "asked", "said"),
     [
-        ([GOOD, GOOD], 2, "the bad end * is not slower than the good one: SAME on sm_90"),
-        ([GOOD, OPEN], 2, "the bad end * cannot be judged against the good one: not today"),
-        ([OPEN, BAD], 1, "the good end * is not good: not today"),
+        ([GOOD, GOOD], 2, "the bad commit * is not slower than the good one: SAME on sm_90"),
+        ([GOOD, OPEN], 2, "the bad commit * cannot be judged against the good one: not today"),
+        ([OPEN, BAD], 1, "the good commit * is not good: not today"),
     ],
 )
 def test_ends_that_cannot_be_are_told(searched: Searched, trials: list[Trial], asked: int, said: str) -> None:
@@ -152,11 +152,11 @@ def test_ends_that_cannot_be_are_told(searched: Searched, trials: list[Trial], a
 @pytest.mark.parametrize(
     ("good", "named", "folder", "said"),
     [
-        ("HEAD", "test_hog.py", ".", "is no ancestor of the bad end"),
-        ("side", "test_hog.py", ".", "(git merge-base "),
+        ("HEAD", "test_hog.py", ".", "is no ancestor of the bad commit"),
+        ("side", "test_hog.py", ".", "git merge-base "),
         ("nowhere", "test_hog.py", ".", "git knows no revision"),
         ("", "../test_hog.py", ".", "/test_hog.py lies outside of the repository"),
-        ("", "test_hog.py", "..", "Start in the repository that the tests belong to"),
+        ("", "test_hog.py", "..", "start pytest in the repository of the tests"),
     ],
 )
 def test_what_git_cannot_answer_is_an_error(searched: Searched, good: str, named: str, folder: str, said: str) -> None:

@@ -129,7 +129,7 @@ def test_a_job_of_no_request_makes_none(service, job, comment, tmp_path):
         if content:
             job()
             (tmp_path / "event.json").write_text(content)
-        assert comment() == (0, "no comment: this job is for no pull request and no merge request\n")
+        assert comment() == (0, "no comment written: this job belongs to no pull request and no merge request\n")
     assert service.asked == []
 
 
@@ -140,12 +140,12 @@ def test_a_token_is_used_without_what_was_pasted_around_it_and_never_told(job, c
     for wrong in ("", "sec\nret"):
         job(kind, **{token: wrong})
         status, said = comment()
-        assert (status, f"{token} is not set, or not to one line" in said, "ret" in said) == (1, True, False)
+        assert (status, f"{token} is not set, or is not one line" in said, "ret" in said) == (1, True, False)
 
 
 def test_a_refusal_is_told_without_the_token(service, job, comment):
     job()
-    refusals = {403: "pull-requests: write", 500: "answered by 500", 429: "answered by 429", 302: "answered by 302"}
+    refusals = {403: "pull-requests: write", 500: "failed with 500", 429: "failed with 429", 302: "failed with 302"}
     for service.refuses, says in refusals.items():
         service.asked.clear()
         failed, said = comment()
@@ -153,7 +153,7 @@ def test_a_refusal_is_told_without_the_token(service, job, comment):
     for given in ("", "no url"):
         job("gitlab", CI_API_V4_URL=given, GITHUB_EVENT_PATH="")
         status, said = comment()
-        assert (status, f"GET {given}/user got no answer that can be read" in said) == (1, True)
+        assert (status, f"GET {given}/user got no readable answer" in said) == (1, True)
 
 
 def test_the_actions_steps_gate_and_keep_reports(tmp_path):

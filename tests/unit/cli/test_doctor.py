@@ -90,7 +90,7 @@ def test_a_driver_that_is_not_there_or_fails_means_no_time_and_its_words_are_kep
         ({"SystemGetCudaDriverVersion_v2": 11080}, "driver", "missing: 580.95.05, CUDA 11.8 too old: CUDA 12 or newer"),
         ({"DeviceGetCount": 0}, "GPU", "missing: the driver lists none"),
         ({"DeviceGetMigMode": (1, 1)}, "GPU 0 MIG", "warn: on a slice shares memory bandwidth"),
-        ({"pids": (4711, 42)}, "GPU 0 processes", "warn: others compute here: pid 42, 4711"),
+        ({"pids": (4711, 42)}, "GPU 0 processes", "warn: other processes compute here: pid 42, 4711"),
     ],
 )
 def test_a_machine_that_cannot_be_trusted_is_named(machine, facts, name, says):

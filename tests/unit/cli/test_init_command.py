@@ -77,7 +77,7 @@ def test_the_suite_is_listed_and_copied(tmp_path, capsys):
     assert "UNCHANGED" in done.stdout
     before = sorted(target.iterdir())
     assert main(["examples", str(target)]) == 1
-    assert "nothing is overwritten" in capsys.readouterr().err
+    assert "Nothing was written" in capsys.readouterr().err
     assert sorted(target.iterdir()) == before
 
 

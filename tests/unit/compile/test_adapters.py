@@ -112,7 +112,7 @@ def test_a_tile_kernel_is_told_by_its_cubin_and_its_code_of_the_host_is_part_of_
 def test_what_cutile_does_not_compile_or_others_cannot_launch_is_refused() -> None:
     with pytest.raises(UnsupportedKernel, match="cannot compile the kernel for sm_75: unsupported GPU sm_75"):
         tiled("cutile-scale-1.7.0", "sm_75")
-    with pytest.raises(UnsupportedKernel, match=r"softmax: .* takes 10 parameters, and its arguments make 7"):
+    with pytest.raises(UnsupportedKernel, match=r"softmax: .* takes 10 parameters, but its arguments fill 7"):
         tiled("cutile-scale-1.7.0", kernel=SimpleNamespace(stem="cutile-softmax-1.7.0"))
     signature = RecordedSignature("cutile-scale-1.7.0")
     signature.parameters = (*signature.parameters[:1], type("ListConstraint", (), {})())
@@ -153,7 +153,7 @@ def test_ptx_is_assembled_with_its_spills_and_shared_memory() -> None:
 def test_code_that_is_refused_comes_with_the_log_and_a_missing_library_with_its_package(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with pytest.raises(CompileError, match=r"(?s)busy: nvJitLink refuses it for sm_90: .*ptxas.*error") as caught:
+    with pytest.raises(CompileError, match=r"(?s)busy: nvJitLink cannot link it for sm_90: .*ptxas.*error") as caught:
         numba.link(b".version 9.0\n.target sm_90\nnonsense", "PTX", "sm_90", "busy")
     assert caught.value.log
     monkeypatch.setitem(sys.modules, "cuda.bindings.nvjitlink", None)

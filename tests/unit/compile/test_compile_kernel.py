@@ -183,10 +183,10 @@ def test_too_much_static_shared_memory_is_explained() -> None:
     [
         (TEXT, "copi", 'no kernel "copi" in kernels/copy.cu; there are: copy, inner::hidden, kinds, none, scale, '
          "shared, shared. Did you mean copy?\nan instance of a template is named with its arguments"),
-        (TEXT, "fil<int>", 'no kernel "fil<int>" in kernels/copy.cu\nthe compiler says of the expression: identifier'),
-        (TEXT, "shared", "the name is shared by several kernels: give one with its parameters, as it stands here\n"
+        (TEXT, "fil<int>", 'no kernel "fil<int>" in kernels/copy.cu\nthe compiler rejects the expression: identifier'),
+        (TEXT, "shared", "several kernels have this name: give one with its parameters, as listed here\n"
          "    shared(float*)\n    shared(int*)"),
-        ("#ifdef X\n__global__ void copy() {}\n#endif", "copy", "stands in an #if is there with its macro"),
+        ("#ifdef X\n__global__ void copy() {}\n#endif", "copy", "code in an #if needs its macro"),
     ],
 )  # fmt: skip
 def test_an_unknown_kernel_lists_those_there_are(text: str, name: str, words: str, cache: CompileCache) -> None:

@@ -39,9 +39,7 @@ def test_options_that_static_evidence_cannot_follow_are_refused_with_the_reason(
 def test_other_options_are_passed_on_and_those_of_nvcc_told_by_name() -> None:
     for option in ("-rdc=false", "-DARCH=3", "-DOPTF", "-G", "--something-new=7"):
         KernelSource("", "k", options=(option,)).check_options()
-    with pytest.raises(
-        BadOption, match=r"(?s)unrecognized option --extended-lambda.*If it is one of nvcc: leave it out"
-    ):
+    with pytest.raises(BadOption, match=r"(?s)unrecognized option --extended-lambda.*An option of nvcc: leave it out"):
         compile_cubin(KernelSource(KERNEL, "f", options=("--extended-lambda",)), "sm_90")
 
 

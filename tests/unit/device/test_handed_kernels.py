@@ -47,7 +47,7 @@ from pytest_gpuperf.device.interface import Configuration, LaunchAttributes
 from pytest_gpuperf.device.other_compilers import CuteKernel, CutileKernel, NumbaKernel, TritonKernel
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 
-UNPAIRED = "Give gpuperf a function that launches it with {}; its time is then compared without pairs"
+UNPAIRED = "Give gpuperf a function that launches it with {}; it is then timed as a callable"
 
 
 @pytest.fixture
@@ -197,8 +197,12 @@ LINE, SQUARE = device_array(4096), device_array(64, 1024)
         ),
         ("axpy", (2.5, device_array(8, 8), LINE), "axpy takes 15 arguments .* and 17 were given"),
         ("transpose", (SQUARE, SQUARE, 2**40, 1j, True), "argument n is the number 1099511627776"),
-        ("add", (LINE, LINE, LINE, 4096, 512), "add: argument BLOCK is 512, and 1024 was compiled in: compile it with"),
-        ("add", (LINE, LINE, LINE, 4096, LINE), "argument BLOCK is an array, and 1024 was compiled in"),
+        (
+            "add",
+            (LINE, LINE, LINE, 4096, 512),
+            "add: argument BLOCK is 512, but the kernel was compiled for 1024: compile and",
+        ),
+        ("add", (LINE, LINE, LINE, 4096, LINE), "argument BLOCK is an array, but the kernel was compiled for 1024"),
         ("add", (LINE, LINE, LINE), r"add takes 5 arguments \(x, y, out, n, BLOCK\), and 3 were given"),
         ("add", (LINE, LINE, LINE, 4096, 1024, 4), "takes 5 arguments .* and 6 were given"),
         ("add", LINE, "args takes a tuple"),
@@ -276,18 +280,21 @@ def test_code_that_lacks_what_numba_links_is_refused_with_the_remedy(numba: Numb
     ptx["sm_90"] = ptx["sm_90"].replace("\tret;", "\tcall.uni sync, ();\n\tret;").replace(
         ".visible .entry", ".extern .func sync ();\n.visible .entry"
     )  # fmt: skip
-    with pytest.raises(UnsupportedKernel, match=rf"(?s)nvJitLink refuses it for sm_90.*sync.*{UNPAIRED[:30]}"):
+    with pytest.raises(UnsupportedKernel, match=rf"(?s)nvJitLink cannot link it for sm_90.*sync.*{UNPAIRED[:30]}"):
         of_numba(numba, "axpy")
 
 
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        (Config(NARROW, BLOCK=1024), "config has BLOCK=1024, and add was compiled with 256: the autotuner keeps the"),
-        (Config(NARROW, num_warps=4), "config has num_warps=4, and add was compiled with 2: "),
-        (Config(NARROW, maxnreg=64), "config has maxnreg=64, and add was compiled with None: "),
+        (
+            Config(NARROW, BLOCK=1024),
+            "config has BLOCK=1024, but add was compiled with 256: best_config is that of the last call",
+        ),
+        (Config(NARROW, num_warps=4), "config has num_warps=4, but add was compiled with 2: "),
+        (Config(NARROW, maxnreg=64), "config has maxnreg=64, but add was compiled with None: "),
         *(
-            (one, r"config is a \w+; it takes kernel\.best_config, which an autotuned kernel")
+            (one, r"config is a \w+; it takes kernel\.best_config of an autotuned kernel that")
             for one in ("BLOCK=256", {}, SimpleNamespace(best_config=1), SimpleNamespace(all_kwargs=dict))
         ),
     ],
@@ -305,7 +312,7 @@ ADDED = CapturedKernel(SYMBOL, Configuration((16, 1, 1), (256, 1, 1)), CONTENTS)
 CLUSTERED = CapturedKernel(
     "work", Configuration((8, 2, 1), (64, 1, 2), 4224, LaunchAttributes(True, (2, 1, 1))), (b"12345678",)
 )
-ON_STREAM = "It has to enqueue this one kernel on gpu.stream, and neither wait nor use the default stream"
+ON_STREAM = "It may only enqueue this one kernel on gpu.stream, without waiting and without the default stream"
 OK = real.CUresult.CUDA_SUCCESS
 
 
@@ -464,7 +471,7 @@ def test_a_function_of_a_module_is_known_by_the_name_expression_of_its_symbol() 
         (lambda: read_cupy(raw("scale"), "other"), "a RawKernel has its name; name='other' is for a RawModule"),
         (
             lambda: read_cupy(raw("scale", name="_Z4copyIfEvPT_", name_expressions=["copy<real>"])),
-            "give the module and the name expression, from_cupy\\(module, 'copy<real>'\\)",
+            "pass the module and the name expression, from_cupy\\(module, 'copy<real>'\\)",
         ),
         (
             lambda: read_cupy(raw("scale", translate_cucomplex=True)),

@@ -54,9 +54,9 @@ BEYOND = r"grid=\(2147483648, 1, 1\) is beyond the device's limit of \(214748364
     [
         ({}, {"grid": 2**31}, BEYOND),
         ({}, {"block": (1, 1, 65)}, r"limit of \(1024, 1024, 64\)"),
-        ({}, {"block": (32, 33)}, "has 1056 threads, and the device or its __launch_bounds__ allow 1024"),
-        ({"bound": 256}, {"block": (32, 9)}, "288 threads, and the device or its __launch_bounds__ allow 256"),
-        ({"required_block": (32, 4, 1)}, {"block": 128}, r"\(128, 1, 1\), .* compiled for \(32, 4, 1\) alone"),
+        ({}, {"block": (32, 33)}, "has 1056 threads, but the device or its __launch_bounds__ allow 1024"),
+        ({"bound": 256}, {"block": (32, 9)}, "288 threads, but the device or its __launch_bounds__ allow 256"),
+        ({"required_block": (32, 4, 1)}, {"block": 128}, r"\(128, 1, 1\), .* requires block=\(32, 4, 1\)"),
         ({}, {"shared_bytes": -1}, "-1 of dynamic shared memory"),
         ({}, {"shared_bytes": 1.5}, "shared_bytes=1.5: it takes a whole number"),
         ({}, {"shared_bytes": 227 * 1024 + 1}, "beyond the device's limit of 232448"),
@@ -186,6 +186,6 @@ def test_another_machine_code_that_cannot_be_filled_alike_is_told(kernel: Kernel
     kernel.check_variables(compiled(), recorded)
     other = Kernel({"sm_90": compiled()}, device=NotingDevice(), native="sm_90")
     other.check_variables(compiled(), "grid=(1, 1, 1) block=(9, 1, 1) shared=0")
-    for one, length, words in ((kernel, 16, "64 bytes was set .*, and 36 bytes"), (other, 9, "36 .*, and no bytes")):
+    for one, length, words in ((kernel, 16, "64 bytes was set .*, but 36 bytes"), (other, 9, "36 .*, but no bytes")):
         with pytest.raises(LaunchError, match=rf"its variable weights of {words} are set now"):
             one.check_variables(compiled(length), recorded)

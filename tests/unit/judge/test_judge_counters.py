@@ -91,13 +91,13 @@ def test_nothing_on_record_is_new():
     ({"after": {"launch": "grid=(2, 1, 1)"}}, "the launch changed from grid=(1, 1, 1) to grid=(2, 1, 1)"),
     ({"after": {"arguments": ("float32[9]",)}}, "argument 1 was float32[8] and is float32[9]"),
     ({"before": {"arguments": ()}}, "0 arguments became 1"),
-    ({"cache": "warm"}, "the recorded counters were taken with a cold L2, these with a warm one"),
+    ({"cache": "warm"}, "the recorded counters are of a cold L2, the new ones of a warm L2"),
     ({"old": {"stalls": 3.0, "own": 1.0}}, "no gated metric was both recorded and collected"),
 ])  # fmt: skip
 def test_other_work_and_other_caches_are_not_comparable(more, words):
     found = judge({**BASE, "sectors": 900.0}, notes=("a note",), **more)
     assert (found.verdict, found.changes, found.notes) == (Verdict.NOT_COMPARABLE, (), ("a note",))
-    assert found.reason == f"{words}: record anew with --update-baselines --gpuperf-ncu"
+    assert found.reason == f"{words}: record them again with pytest --update-baselines --gpuperf-ncu"
 
 
 def test_other_code_is_what_the_gate_is_for():

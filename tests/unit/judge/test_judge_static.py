@@ -117,7 +117,7 @@ def test_a_judgement_says_whose_code_it_is_and_what_changed() -> None:
     assert [one.what.removeprefix("instructions: ") for one in other.changes] == [
         "branch", "global_load", "global_store",
     ]  # fmt: skip
-    assert other.reason == "the machine code changed, and nothing in it that gates"
+    assert other.reason == "the machine code changed; no gated metric regressed"
 
 
 def test_a_changed_launch_is_shown_and_judged_by_its_occupancy() -> None:
@@ -154,7 +154,7 @@ def test_a_kernel_that_was_not_launched_has_the_launch_of_its_baseline(
 # --- compilers and autotuners --------------------------------------------------------------------
 
 UNKNOWN = (
-    "the machine code does not say which compiler made it, and only equal code can be compared then: build it "
+    "the machine code does not name its compiler, so only equal code is comparable: build it "
     "with CUDA 13, which names its assembler, or accept it with pytest --update-baselines"
 )
 
@@ -200,8 +200,8 @@ def test_code_of_another_configuration_is_neither_worse_nor_better(was: str, now
     assert [one.what for one in judged.changes] == ["spill stores"]
     if not gates:
         assert judged.reason == (
-            f"the configuration was {WIDE} and is {NARROW}: figures of two configurations are no measure for each "
-            "other. Accept this one with pytest --update-baselines, or leave the autotuner no choice"
+            f"the configuration was {WIDE} and is {NARROW}: figures of two configurations are not "
+            "comparable. Accept this one with pytest --update-baselines, or fix the configuration of the autotuner"
         )
     equal = msgspec.structs.replace(new, profile=old.profile)
     assert compare(equal, old).verdict is UNCHANGED

@@ -22,7 +22,7 @@ FASTER, LESS_WAITING = StaticEstimate(ratio=0.25, latency=1.5), StaticEstimate(r
 SLOWER, MORE_WAITING = StaticEstimate(ratio=1.4, latency=2.0), StaticEstimate(ratio=0.9, latency=1.2)
 WAVEFRONTS = Change(what="wavefronts per shared-memory access", before=1, after=32, direction="worse")
 SPILLS = "spill stores, spill loads, stack frame"
-OUTRANKED = "got worse, which an estimate of the whole kernel outranks"
+OUTRANKED = "got worse; an estimate of the whole kernel overrides it"
 
 
 def judged(
@@ -35,23 +35,23 @@ def judged(
 @pytest.mark.parametrize(("old", "new", "estimate", "verdict", "reason"), [
     (STATIC, OCCUPIED_BY_HALF, FASTER, SAME, f"occupancy {OUTRANKED} (about 75 % faster): needs a timing run"),
     (STATIC, OCCUPIED_BY_HALF, LESS_WAITING, SAME,
-     f"occupancy {OUTRANKED} (as fast, and 75 % less of its waiting uncovered): needs a timing run"),
+     f"occupancy {OUTRANKED} (as fast, with 75 % less exposed latency): needs a timing run"),
     (STATIC, OCCUPIED_BY_HALF, None, WORSE, "the machine code got worse: occupancy"),
     (STATIC, OCCUPIED_BY_HALF, SLOWER, WORSE, "the machine code got worse: occupancy"),
     (STATIC, OCCUPIED_BY_HALF, MORE_WAITING, WORSE, "the machine code got worse: occupancy"),
-    *((OCCUPIED_BY_HALF, STATIC, estimate, SAME, "the occupancy rose, which by itself proves no gain: needs a timing "
+    *((OCCUPIED_BY_HALF, STATIC, estimate, SAME, "the occupancy rose, which proves no gain: needs a timing "
        "run") for estimate in (None, FASTER, LESS_WAITING, SLOWER)),
     *((STATIC, SPILLING, estimate, WORSE, f"the machine code got worse: {SPILLS}")
       for estimate in (None, FASTER, LESS_WAITING)),
     (OCCUPIED_BY_HALF, SPILLING, LESS_WAITING, SAME,
-     f"{SPILLS} {OUTRANKED} (as fast, and 75 % less of its waiting uncovered): needs a timing run"),
+     f"{SPILLS} {OUTRANKED} (as fast, with 75 % less exposed latency): needs a timing run"),
     (OCCUPIED_BY_HALF, SPILLING, SLOWER, WORSE, f"the machine code got worse: {SPILLS}"),
     (OCCUPIED_BY_HALF, SPILLING, None, WORSE, f"the machine code got worse: {SPILLS}"),
     (SPILLING, STATIC, None, BETTER, f"the machine code got better: {SPILLS}"),
     (SPILLING, STATIC, FASTER, BETTER, f"the machine code got better: {SPILLS}"),
-    (SPILLING, STATIC, SLOWER, SAME, f"{SPILLS} got better, and an estimate of the whole kernel did not, which "
-     "outranks it: needs a timing run"),
-    (STATIC, OTHER, SLOWER, SAME, "the machine code changed, and nothing in it that gates"),
+    (SPILLING, STATIC, SLOWER, SAME, f"{SPILLS} got better, but an estimate of the whole kernel did "
+     "not: needs a timing run"),
+    (STATIC, OTHER, SLOWER, SAME, "the machine code changed; no gated metric regressed"),
     (static(stack_bytes=64), static(spill_store_bytes=12, code_hash="other"), FASTER, WORSE,
      "the machine code got worse: spill stores"),
     (STATIC, LAUNCHED, SLOWER, SAME, "the machine code is that of the baseline; the launch changed (dynamic shared "

@@ -62,7 +62,7 @@ def test_a_recorded_figure_that_is_not_asked_for_is_not_measured(kind: Secondary
     asked = {"accuracy": "accuracy=", "memory": "measure=('memory',)"}[kind]
     assert not_asked_for(KEY, "nvidia-h200", kind) == Judgement(
         key=KEY, target="nvidia-h200", kind=kind, verdict=Verdict.NOT_MEASURED,
-        reason=f"its {words} is recorded, and the test does not ask for it: give {asked} again, or record it anew",
+        reason=f"its {words} is recorded, but the test does not measure it: pass {asked} again, or record it again",
     )  # fmt: skip
 
 

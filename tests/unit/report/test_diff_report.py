@@ -47,7 +47,10 @@ def rows(diff: EvidenceDiff) -> list[tuple[str, str, str]]:
 
 def test_figures_of_code_are_counted_where_there_are_many_and_missed_where_there_are_none() -> None:
     many = tuple(Change(what=f"instructions: c{n}", before=1, after=2) for n in range(20))
-    for changes, end in ((many, "instructions: c7 1 -> 2, and 12 more"), ((), "machine code changed, no figure of it")):
+    for changes, end in (
+        (many, "instructions: c7 1 -> 2, and 12 more"),
+        ((), "machine code changed, its figures did not"),
+    ):
         ((*_, figures),) = rows(diff_of(changed(key(), archs=("sm_90",), changes=changes)))
         assert figures.endswith(end)
 

@@ -123,7 +123,7 @@ def test_why_there_is_no_such_test(served: Served, tmp_path: Path) -> None:
         "m.py::test_none": "", "gone.py::test_d": "", "broken.py::test_d": "its file could not be collected there",
         "old.py::test_d": "its file skips itself there: too old",
         "n.py::test_c": "its test is left out there, by settings or hooks",
-        "ignored.py::test_d": "its file is there, and its own settings or conftests leave it out",
+        "ignored.py::test_d": "its file exists there, but settings or conftests there leave it out",
     }.items():  # fmt: skip
         served.link.send(RunTest(node_id=node_id))
         assert served.link.receive(TestEnded, 10.0) == TestEnded(why=why)

@@ -125,8 +125,8 @@ def test_a_submodule_without_its_commit_of_then_is_an_error(repository: Path, li
     with pytest.raises(RevisionError) as refusal, worktree_of(repository, resolve(repository, "HEAD")):
         pass
     said = str(refusal.value)
-    assert said.startswith("the submodule library cannot be checked out at its commit of then (")
-    assert said.endswith(f"To do: fetch that commit, git -C {library} fetch --all")
+    assert said.startswith("the submodule library cannot be checked out at its commit of that revision (")
+    assert said.endswith(f"To do: git -C {library} fetch --all")
 
 
 def test_another_commit_takes_the_place_of_the_last(repository: Path) -> None:
@@ -175,7 +175,7 @@ def test_a_shallow_clone_is_told_how_to_get_the_rest(repository: Path, tmp_path:
 
 
 def test_outside_of_a_repository(tmp_path: Path) -> None:
-    with pytest.raises(RevisionError, match="is in no git repository"):
+    with pytest.raises(RevisionError, match="git reads no working tree at"):
         resolve(tmp_path, "HEAD")
 
 

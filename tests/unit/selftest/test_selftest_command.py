@@ -160,7 +160,7 @@ def a_report(smallest: float | None) -> str:
 @pytest.mark.parametrize(("smallest", "words"), [
     (0.008, "By cupti, this machine resolves +0.80% on kernels of 60 us and more (the copy needs the most)."),
     (0.013, "too noisy to find 1.0%: use --gpuperf-tolerance=0.008, or lock the clocks"),
-    (0.6, "This machine is too noisy to find 1.0%: no tolerance keeps its promise; lock the clocks"),
+    (0.6, "This machine is too noisy to find 1.0%: no tolerance is reliable here; lock the clocks"),
     (None, "this machine resolves no slowdown on kernels of 60 us and more (the copy needs the most)"),
 ])  # fmt: skip
 def test_report_advises_where_the_machine_is_too_noisy(smallest: float | None, words: str) -> None:

@@ -77,7 +77,7 @@ def test_other_processes_read_records_and_the_machine_code_of_what_changed(tmp_p
     ("it fails", Verdict.NEW, "", Verdict.NOT_COMPARABLE,
      "c0 (yesterday) has nothing to compare with: it fails"),
     ("", Verdict.SAME, "a.so was loaded", Verdict.NOT_COMPARABLE,
-     "this run used a file that is not its own: a.so was loaded"),
+     "this run used a file of the other side: a.so was loaded"),
 ])  # fmt: skip
 def test_judgement_in_the_words_of_a_revision(
     lacking: str, verdict: Verdict, foreign: str, becomes: Verdict, reason: str

@@ -15,7 +15,7 @@ from pytest_gpuperf.update import accepts
 
 ACCEPT = "If this change is intended: pytest --update-baselines, and commit what it writes."
 RECORD = "no baseline yet: record one with pytest --update-baselines=new and commit it"
-STALE = "the baseline is stale: accept the gain with pytest --update-baselines, or a later loss of as much goes unseen"
+STALE = "the baseline is stale: accept the gain with pytest --update-baselines, or an equal loss later goes unnoticed"
 
 LOCAL, CI = Options(), Options(open="fail")
 PASS, REMARK, WARN, FAIL = Effect.PASS, Effect.REMARK, Effect.WARN, Effect.FAIL
@@ -100,6 +100,6 @@ def test_message_repeats_flags_and_has_no_remedy_for_what_is_not_to_be_recorded(
     found = [judgement(Verdict.SLOWER), judgement(Verdict.NEW, workload="other")]
     lines = [line for one in found for line in workload_lines([one], ())]
     told = failure_message(found, revision="c0 (yesterday)").splitlines()
-    assert told == [*lines, "Compared with c0 (yesterday); a baseline would keep what is intended."]
+    assert told == [*lines, "Compared with c0 (yesterday). To accept an intended change, use committed baselines."]
     renamed = judgement(Verdict.NEW, reason="was test_old: run `gpuperf baselines mv`", renamed=True)
     assert failure_message([renamed]).splitlines() == workload_lines([renamed], ())

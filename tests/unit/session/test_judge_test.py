@@ -82,7 +82,7 @@ def test_machine_code_is_unrecorded_unless_the_record_has_the_same_and_its_cubin
 # --- weighed -----------------------------------------------------------------------------------------
 
 GAIN, LOSS = StaticEstimate(ratio=0.5, latency=0.5), StaticEstimate(ratio=2.0, latency=2.0)
-TURNS = Change(what="passes per shared-memory access", before=1, after=32, direction="worse")
+TURNS = Change(what="wavefronts per shared-memory access", before=1, after=32, direction="worse")
 
 
 def spilling(code: str = "c1", stores: int = 8) -> StaticRecord:

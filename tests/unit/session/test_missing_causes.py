@@ -101,7 +101,7 @@ def test_file_that_is_gone_is_named_once(recorded: Run) -> None:
     recorded.collected()
     (recorded.config.rootpath / MODULE).unlink()
     ((line,), _) = noted(recorded)
-    assert line.startswith(f"2 workloads NOT-MEASURED on sm_90: {DELETED.value}: {MODULE} (the file is gone). ")
+    assert line.startswith(f"2 workloads NOT-MEASURED on sm_90: {DELETED.value}: {MODULE} (the file is missing). ")
 
 
 @pytest.mark.parametrize("lf", [True, False])
@@ -128,7 +128,7 @@ def test_renamed_workload_is_not_missing_and_revisions_only_name_what_is_gone(re
     results = recorded.collected()
     recorded.shared.revision = Revision(commit="c0", name="c0 (yesterday)", archs=("sm_90",))
     recorded.with_options(against="main", open="fail")
-    assert noted(recorded) == ((), (f"GONE, only in c0 (yesterday): {NODE}",))
+    assert noted(recorded) == ((), (f"MISSING here, only in c0 (yesterday): {NODE}",))
     results.by_test[NODE] = evidence(workload("new", was=key()))
     assert noted(recorded) == ((), ())
 
@@ -158,7 +158,7 @@ def test_targets_without_records_are_missing_unless_they_are_left_out(recorded: 
     ((line,), _) = noted(recorded)
     restore = "or restore them from git; or drop them: gpuperf baselines rm TARGET"
     assert line == (
-        f"there are no baselines of sm_80, sm_86, NOT-MEASURED: {listing} names them. To do: record them: pytest "
+        f"{listing} names sm_80, sm_86, which has no baselines: NOT-MEASURED. To do: record them: pytest "
         f"--update-baselines=new --gpuperf-arch=sm_80,sm_86; {restore}"
     )
     assert noted(recorded.with_options(open="warn"))[1] == (line,)
@@ -168,7 +168,7 @@ def test_targets_without_records_are_missing_unless_they_are_left_out(recorded: 
     recorded.store.forget()
     ((line,), _) = noted(recorded)
     said = "this baseline cannot be read: it is missing, and it says which targets are gated."
-    assert line.startswith(f"missing records cannot be found: {listing}: {said}")
+    assert line.startswith(f"missing records cannot be listed: {listing}: {said}")
 
 
 def test_gpu_without_records_is_recorded_where_there_is_one(recorded: Run) -> None:

@@ -110,7 +110,7 @@ def test_a_baseline_that_breaks_the_gpu_is_told_before_anything_is_timed(
     gpu: Gpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gpu, "fault", lambda: "an illegal address")
-    said = "^the baseline's machine code faults on what the candidate runs on: an illegal address$"
+    said = "^the baseline's machine code faults on the candidate's arrays: an illegal address$"
     with pytest.raises(GpuFault, match=said):
         paired(gpu)
     assert len(gpu.runs) == 1

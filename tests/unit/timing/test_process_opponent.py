@@ -142,7 +142,7 @@ def test_a_side_that_ended_is_silent_or_sends_nonsense_is_lost(links: tuple[Link
     with pytest.raises(OtherSideLost, match=r"^the other process did not answer in time$"):
         links[0].receive(RemoteSamples, 0.01)
     links[1].send(Ready(workload="a", identity=Identity(code="", launch="callable")))
-    with pytest.raises(OtherSideLost, match=r"^the other process sent another message than expected \("):
+    with pytest.raises(OtherSideLost, match=r"^the other process sent an unexpected message \("):
         links[0].receive(RemoteSamples, SOON_S)
     links[1].close()
     with pytest.raises(OtherSideLost, match=r"^the other process has ended$"):

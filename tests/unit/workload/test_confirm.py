@@ -126,7 +126,7 @@ UNSETTLED: dict[str, tuple[dict[str, Any], str]] = {
     "hung": ({"status": None}, "the second process was not done after 12* s"),
     "no GPU": ({"lock": taken}, "a second process could not be started (it is taken)"),
     "other code": ({"left": [[finding(identity=msgspec.structs.replace(CODE, code="c1" * 32))]]},
-                   "a second process ran other code or other arguments: seed what is random"),
+                   "a second process ran other code or other arguments: seed random inputs"),
     "obstacle": ({"left": [[finding(problem="its baseline was removed")]]},
                  "a second process could not pair the two: its baseline was removed"),
 }  # fmt: skip
@@ -149,7 +149,7 @@ def test_a_loss_stands_and_a_gain_does_not_where_no_second_process_speaks(
 
 def test_only_so_many_tests_are_confirmed(test: Test) -> None:
     test.run.confirmed = confirm.MOST_CONFIRMED
-    why = "20 tests of this process were confirmed already; run this one by itself"
+    why = "20 tests of this process were confirmed already; run this test alone"
     assert test.settled().reason == f"not confirmed: {why}; proven slower"
     assert test.tasks == []
 
@@ -159,7 +159,7 @@ def test_a_test_that_was_ended_keeps_its_loss(test: Test) -> None:
     test.run.suspects.append(Suspect(judged(Verdict.SLOWER), CODE, confirmed, budget_s=1.0))
     confirm.give_up(test.run, test.record)
     (found,) = test.record.workloads["copy"].judgements
-    assert found.reason == "not confirmed: the test was failed or stopped by pytest's own means; proven slower"
+    assert found.reason == "not confirmed: the test failed or was stopped before its end; proven slower"
 
 
 def test_a_confirming_process_ends_with_its_last_finding(tmp_path: Any) -> None:
