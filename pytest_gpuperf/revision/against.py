@@ -1,7 +1,7 @@
-"""Comparing with another revision: its process runs each test beside this one, and what that runs stands for baselines.
+"""Comparison with another revision: its process runs each test too, and its evidence replaces the baselines.
 
-Both go on side by side until a test here uses the GPU or is judged; then it waits for the revision's process, which has
-no work in flight from there on.  ``revision.server`` is what that process does.
+Both processes run side by side until a test here uses the GPU or is judged.  Then this one waits for the other, which
+has no work in flight from there on.  ``revision.server`` is the code of the other process.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import pytest
 
 from pytest_gpuperf import stash
 from pytest_gpuperf.atomic_write import write_whole
+from pytest_gpuperf.baselines import layout
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.git_objects import RevisionError
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.evidence import Key, is_below
@@ -61,7 +63,7 @@ class Against:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
-        """Start the revision's process, which imports and collects beside this one.  Raises ``pytest.UsageError``."""
+        """Start the revision's process, which imports and collects meanwhile.  Raises ``pytest.UsageError``."""
         config = self._config
         if not self._is_worker:
             self._check_out()
@@ -88,21 +90,25 @@ class Against:
         config.stash[stash.RUN] = Run(config, options, self._run.results)
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self) -> None:
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
         """Wait until the process has collected.  Raises ``pytest.UsageError`` where it does not, but in a worker."""
         if self._config.pluginmanager.hasplugin("dsession"):
             return
         _ = self._run.has_gpu  # opens the GPU meanwhile
+        flag = f"--gpuperf-against={self._run.options.against}"
         try:
+            for item in filter(may_measure, session.items):  # each needs a name for the revision's evidence
+                layout.record_file("sm_90", item.nodeid.partition("::")[0])
             there = process_for(self._run, self._revision).tests()
             (self._run.results.found or TestsFound()).there.update(there)
         except NotPaired:
             return
+        except BaselineError as problem:
+            self._broken = f"{flag}: {problem}"
         except OtherSideLost as problem:
-            why = lose(self._config, problem, log=True)
-            self._broken = f"--gpuperf-against={self._run.options.against}: its tests cannot run: {why}"
-            if not self._is_worker:
-                raise pytest.UsageError(self._broken) from None
+            self._broken = f"{flag}: its tests cannot run: {lose(self._config, problem, log=True)}"
+        if self._broken and not self._is_worker:
+            raise pytest.UsageError(self._broken)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:

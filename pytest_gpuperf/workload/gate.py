@@ -55,7 +55,8 @@ from pytest_gpuperf.workload.timed_workload import (
 MOST_KERNELS = 8
 """Of a callable that a note names."""
 _REMEDY = "Restore the baselines from version control, or record the workload again with --update-baselines"
-_ACCEPT = "record the baseline anew with pytest --update-baselines if that is intended"
+_ACCEPT = "record the baseline again with pytest --update-baselines if that is intended"
+_SEPARATE = "change the arguments in a commit of their own, or compare with committed baselines"
 _TRUST = "compare by --gpuperf-against=merge-base:BRANCH"
 
 
@@ -207,8 +208,8 @@ def baseline_launch(run: Run, key: Key, record: TimeRecord, launch: Launch) -> B
     except LaunchError as problem:
         sizes = [", ".join(f"{size} bytes" for _, size in parameters) for parameters in (was, now)]
         changed = f"the parameters changed from ({sizes[0]}) to ({sizes[1]}), and " if was != now else ""
-        why = f"{changed}the baseline cannot be launched as recorded: {problem}: {_ACCEPT}"
-        raise NotLaunched(why) from problem
+        remedy = _ACCEPT if run.revision is None else _SEPARATE
+        raise NotLaunched(f"{changed}the baseline cannot be launched as recorded: {problem}: {remedy}") from problem
     return BaselineLaunch(binary, None if configuration == launch.configuration else configuration, arguments)
 
 

@@ -222,6 +222,8 @@ REFUSED = {
         "add_kernel, compiled by the CuTe DSL: it is machine code for sm_80, and this GPU is sm_90",
     "cuda_kernel.from_cute(5)":
         "from_cute takes what cute.compile(...) returned with its machine code, not int with None: cute.compile(",
+    "cuda_kernel.from_cute([])":
+        "from_cute takes what cute.compile(...) returned with its machine code, not list with None: cute.compile(",
 }  # fmt: skip
 
 

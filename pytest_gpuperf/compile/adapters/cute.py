@@ -23,7 +23,7 @@ def read_cute(compiled: Any, symbol: str = "", name: str = "") -> Handed:
 
     ``symbol`` names one kernel where the function launches several.  Raises ``UnsupportedKernel``, ``BadCubin``.
     """
-    several = compiled if isinstance(compiled, Sequence) and not isinstance(compiled, str) else (compiled,)
+    several = compiled if compiled and isinstance(compiled, Sequence) and not isinstance(compiled, str) else (compiled,)
     cubins: dict[str, list[bytes]] = {}
     symbols = [symbol] if symbol else []
     for one in several:
