@@ -39,7 +39,7 @@ from pytest_gpuperf.judge.time_verdict import TimeCase, by_blocks  # noqa: E402
 from pytest_gpuperf.model.evidence import Key  # noqa: E402
 from pytest_gpuperf.model.limits import LIMITS  # noqa: E402
 from pytest_gpuperf.timing.compare import compare  # noqa: E402
-from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent  # noqa: E402
+from pytest_gpuperf.timing.cubin_reference import BaselineLaunch, CubinReference  # noqa: E402
 
 SUITE, TESTS = ROOT / "benchmarks" / "campaign" / "suite", "test_callables.py"
 DEVICE, BUDGET_S = "pytest_gpuperf.device.discovery:open_device", 5.0
@@ -54,9 +54,9 @@ def compared(bench: Bench, plan: dict[str, Any], percent: int, alpha: float, see
     baseline = bench.launch(plan["family"], plan["counts"][0], plan["most"])
     candidate = bench.launch(plan["family"], plan["counts"][percent], plan["most"], behind=True)
     began = time.perf_counter()
-    opponent = CubinOpponent(bench.device, bench.timer, candidate, BaselineLaunch(baseline.binary))
+    reference = CubinReference(bench.device, bench.timer, candidate, BaselineLaunch(baseline.binary))
     ns = plan["duration_ns"]
-    found = compare(bench.device, opponent, LIMITS, alpha, seed=seed, duration_ns=ns, budget_s=BUDGET_S)
+    found = compare(bench.device, reference, LIMITS, alpha, seed=seed, duration_ns=ns, budget_s=BUDGET_S)
     return found.comparison, time.perf_counter() - began
 
 

@@ -2,13 +2,12 @@
 
     python benchmarks/sentences.py
 
-Exit status 1 if sentences are too long, if README, docs or a message of the plugin has a word of ``FORBIDDEN``, or if a
-page of the docs is more than two links away from the index.  Code counts as one word.
+Exit status 1 if sentences are too long, if README, docs or the plugin (its messages, docstrings and names) have a word
+of ``FORBIDDEN``, or if a page of the docs is more than two links away from the index.  Code counts as one word.
 """
 
 from __future__ import annotations
 
-import ast
 import re
 import statistics
 import sys
@@ -40,14 +39,6 @@ def texts(page: Path) -> Iterator[tuple[str, bool]]:
         kind = token.type
 
 
-def messages(module: Path) -> list[str]:
-    """Texts in a module's code, without docstrings."""
-    nodes = list(ast.walk(ast.parse(module.read_text(encoding="utf-8"))))
-    comments = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
-    constants = (node.value for node in nodes if isinstance(node, ast.Constant) and id(node) not in comments)
-    return [value for value in constants if isinstance(value, str)]
-
-
 def far_pages() -> list[Path]:
     near = {DOCS / "README.md"}
     for page in (page for _ in range(2) for page in sorted(near)):
@@ -60,10 +51,13 @@ def main() -> int:
     prose = [(page, *text) for page in pages for text in texts(page)]
     found = [(page, one) for page, text, whole in prose if whole for one in re.split(r"(?<=[.!?])\s+", text.strip())]
     lengths = sorted(len(sentence.split()) for _, sentence in found)
-    said = [(module, text) for module in (ROOT / "pytest_gpuperf").rglob("*.py") for text in messages(module)]
-    said += [(page, text) for page, text, _ in prose]
+    lines = [(page, text) for page, text, _ in prose]
+    lines += [(file, " ".join(file.read_text().split())) for file in (ROOT / "pytest_gpuperf").rglob("*.py")]
     problems = [f"{page}: too long: {sentence}" for page, sentence in found if len(sentence.split()) > LONGEST]
-    problems += [f"{file}: {word[0]!r} in {text!r}" for file, text in said for word in FORBIDDEN.finditer(text)]
+    words = [(file, text, word) for file, text in lines for word in FORBIDDEN.finditer(text)]
+    problems += [
+        f"{file}: {one[0]!r} in {text[max(one.start() - 60, 0) : one.end() + 60]!r}" for file, text, one in words
+    ]
     problems += [f"{page}: more than two links away from the index" for page in far_pages()]
     middle, usual = statistics.median(lengths), lengths[int(0.95 * len(lengths))]
     print(f"{len(lengths)} sentences: median {middle:g} words, 95 % at most {usual}, all at most {lengths[-1]}")

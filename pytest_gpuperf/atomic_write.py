@@ -1,4 +1,4 @@
-"""Writing a file that is never seen half written: beside its place first, then moved into it.
+"""Writes a file that is never seen half written: under another name first, then renamed.
 
 Baselines are written with more care than this: ``baselines.writing``.
 """
@@ -21,7 +21,7 @@ def scratch_folder(prefix: str) -> tempfile.TemporaryDirectory[str]:
 def write_whole(path: Path, content: bytes) -> None:
     """Put ``content`` in the place of ``path``, old or new: whoever reads it sees the old content or the new one.
 
-    While it is written, it lies beside ``path`` under a name that ends in ``PART``.  Raises ``OSError``; then the old
+    While it is written, it is next to ``path`` under a name that ends in ``PART``.  Raises ``OSError``; then the old
     file is as it was, and nothing is left there.
     """
     part = path.parent / f".{path.name[:100]}.{secrets.token_hex(8)}{PART}"

@@ -1,4 +1,4 @@
-"""A workload beside its baseline, brought together for ``advise``: records, launches, and estimates of both.
+"""A workload and its baseline, prepared for ``advise``: records, launches, and estimates of both.
 
 Estimates are made when they are asked for, out of this run's machine code or the baselines'.  A launch out of the
 workload's identity saves the warp model a guess of sizes and integers.

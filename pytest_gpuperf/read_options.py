@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CI_SERVICES = ("TF_BUILD", "TEAMCITY_VERSION", "JENKINS_URL", "BUILD_NUMBER", "CODEBUILD_BUILD_ID")
 """Variables of services that do not set ``CI``: Azure Pipelines, TeamCity, Jenkins, AWS CodeBuild."""
 REVISION_FOLDER = "gpuperf_revision_folder"
-"""Under this name a worker of pytest-xdist is told where the evidence of the revision lies."""
+"""Under this name a worker of pytest-xdist gets the folder with the evidence of the revision."""
 REPEATED = ("archs", "baselines", "tolerance", "cache")
 """Fields of ``Options`` whose flags the summary repeats where it says what to run."""
 PLACES = {"--config-file": "inifilename", "--rootdir": "rootdir"}

@@ -82,7 +82,7 @@ class Results:
         self.so_far = TestsFound()
         """What is collected, until the collection ends."""
         self._chosen = False
-        """Whether the collection came to its end: pytest tells of its finish even if something has ended it."""
+        """Whether the collection is complete: pytest reports its finish even if something ended it early."""
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
         self.so_far.tests.add(item.nodeid)
@@ -105,7 +105,7 @@ class Results:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         for item in session.items:
             if (name := without_group(session.config, item.nodeid)) != item.nodeid:
-                item._nodeid = name  # type: ignore[attr-defined] # as pytest-xdist, which has been told, sets it
+                item._nodeid = name  # type: ignore[attr-defined] # as pytest-xdist, which knows it, sets it
         if self._chosen and not session.config.pluginmanager.hasplugin("dsession"):
             self.found = self.so_far
             self.found.selected = {item.nodeid for item in session.items}
@@ -178,7 +178,7 @@ class Results:
 
 
 def may_measure(item: pytest.Item) -> bool:
-    """Whether a test may come to a kernel or a workload."""
+    """Whether a test may use a kernel or a workload."""
     return not {"cuda_kernel", "gpuperf"}.isdisjoint(getattr(item, "fixturenames", ()))
 
 

@@ -42,7 +42,7 @@ from pytest_gpuperf.test_record import CheckedOnly
 if TYPE_CHECKING:
     from pytest_gpuperf.counters.exchange import Collected
     from pytest_gpuperf.judge.time_verdict import Suspect
-    from pytest_gpuperf.timing.process_opponent import Link
+    from pytest_gpuperf.timing.process_reference import Link
 
 
 class Run:
@@ -64,7 +64,7 @@ class Run:
         self.confirmed = 0
         """Tests of which a second process has confirmed a regression."""
         self.link: Link | None = None
-        """To the process that gates, in one that stands for another revision."""
+        """To the process that gates, in the process of another revision."""
         self.describes = False
         """Whether such a process takes no times now."""
         self.gpu_lost = ""
@@ -101,7 +101,7 @@ class Run:
         return self.store.workloads()
 
     def forget_records(self) -> None:
-        """More is recorded now: of a revision, whose tests run beside those of this run."""
+        """More is recorded now: of a revision, whose tests run at the same time."""
         self.__dict__.pop("records", None)
 
     @cached_property
@@ -149,7 +149,7 @@ class Run:
     def hold_gpu(self) -> None:
         """In a gated run, keep other gated processes off the GPU until ``let_go_of_gpu``; a second call does nothing.
 
-        What a test does on the GPU besides its workloads would disturb what another process times.
+        Other work of a test on the GPU would disturb the times of another process.
         Raises ``LockError``.
         """
         if self._hold is None and self.options.active and self.has_gpu:
@@ -202,8 +202,8 @@ class Run:
     def targets(self) -> tuple[str, ...]:
         """Architectures whose static evidence is gathered and gated, of kernels that name none themselves.
 
-        Not those that the manifest has of kernels that name them alone.  A variant beside its own architecture on
-        record (``sm_90a``, ``sm_90``) is that of kernels that name it.
+        Not those that the manifest has only for kernels that name them.  A variant is one of these if its own
+        architecture is recorded too (``sm_90a``, ``sm_90``).
         """
         if self.options.archs:
             return self.options.archs

@@ -1,7 +1,7 @@
 """What one test found: its kernels, its workloads, and how it ended; and the ways in which it may end.
 
-A kernel that the test launches is judged as its workload.  One that it compiles and never launches stands for itself,
-under its name or a label that tells it from others of that name.  A kernel of a fixture that several tests share
+A kernel that the test launches is judged as its workload.  One that is only compiled is a workload of its own, under
+its name or a label that distinguishes it from others of that name.  A kernel of a fixture that several tests share
 belongs to the tests that launch it, and to each test that uses the fixture and hands no launch to ``gpuperf``.
 """
 
@@ -59,7 +59,7 @@ class TestOver(RuntimeError):
 
 @dataclasses.dataclass(frozen=True)
 class CompiledKernel:
-    """A kernel that stands for itself until a workload launches it."""
+    """A kernel that is a workload of its own until a workload launches it."""
 
     name: str
     static: Mapping[str, StaticRecord]
@@ -139,7 +139,7 @@ class TestRecord:
     def add_compiled(
         self, name: str, static: Mapping[str, StaticRecord], toolchain: str, options: Sequence[str], file: str
     ) -> None:
-        """Note a kernel; until a workload launches it, it stands for itself.  Raises ``TestOver``."""
+        """Note a kernel; until a workload launches it, it is a workload of its own.  Raises ``TestOver``."""
         self._require_open(f"the kernel {name}")
         known = next((kernel for kernel in reversed(self.kernels) if kernel.name == name), None)
         if known is not None and not known.is_another(static, toolchain):

@@ -92,8 +92,8 @@ def wanted_static(
 ) -> dict[tuple[str, str, Key], StaticRecord]:
     """Static records to write, by architecture, toolchain and key: of figures that differ from the baseline.
 
-    They are written where their verdict is one that the update takes.  With a workload whose time is recorded anew,
-    ``timed``, all that belongs to it goes along: a record of its time is to find that of its code beside it.
+    They are written if the update accepts their verdict.  A workload in ``timed``, whose time is recorded again, gets
+    all of them: the records of its time and of its code belong together.
     """
     update = {}
     for evidence in accepted:
@@ -123,7 +123,7 @@ def _figures(record: StaticRecord, old: StaticRecord | None = None) -> StaticRec
     return msgspec.structs.replace(known, source_hash="", symbol="", cubin="", grid=None)
 
 
-# --- times, and what is on record with them ------------------------------------------------------
+# --- times, and the other figures of their records ------------------------------------------------
 
 
 def recorded_time(
@@ -178,7 +178,7 @@ def _with_counts(record: TimeRecord, counts: Counts) -> TimeRecord:
 
 
 def _other_work(work: WorkloadEvidence, before: TimeRecord) -> str:
-    """Why counters of this run are not those of the time on record; empty if they are."""
+    """Why counters of this run are not those of the recorded time; empty if they are."""
     if work.identity is None or not (work.identity.same_execution(before.identity) or work.identity == before.identity):
         return "the recorded time is of other code"
     if work.time is not None and work.time.cache != before.cache:

@@ -53,11 +53,11 @@ def page() -> str:
     rows = [[verdict.value, *_effects(verdict), words[verdict.name]] for verdict in Verdict]
     constants = attribute_docs(end_of_run)
     statuses = [[str(getattr(end_of_run, name)), constants[name]] for name in constants if name.startswith("EXIT_")]
-    said = re.search(r"Exit status: (.*)", in_line(command_line.__doc__))
-    assert said
+    meanings = re.search(r"Exit status (0: .*)", in_line(command_line.__doc__))
+    assert meanings
     parts = [
         HEAD, table(["verdict", "test", "under `CI`", "fails with", "meaning"], rows), "", EXCEPTIONS, STATUSES,
-        table(["status", "meaning"], statuses), "", COMMAND, said[1], "",
+        table(["status", "meaning"], statuses), "", COMMAND, meanings[1], "",
     ]  # fmt: skip
     return "\n".join(parts)
 

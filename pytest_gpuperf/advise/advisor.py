@@ -1,7 +1,7 @@
 """From two versions of a workload to the causes of what became slower, the likeliest gain first.
 
-A rule fires on evidence that differs by more than its threshold; the source of each threshold is given with it.  What
-it finds is weighed afterwards, by what putting it right would gain.
+A rule fires on evidence that differs by more than its threshold; the source of each threshold is given with it.  The
+causes are ranked afterwards, by the gain of their remedy.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class KernelCompiler:
     """``cuda_kernel(path_or_source, name, ...) -> Kernel``: compiles a kernel and takes its static evidence.
 
     * ``path_or_source``: a path relative to the test file (in a fixture of a wider scope, to the file that defines it);
-      or CUDA C++ source, which is told by a line break or a brace in it.
+      or CUDA C++ source, which has a line break or a brace.
     * ``name``: the ``__global__`` function.
     * ``options``: a list of NVRTC's options, as CuPy takes them: ``["-DTILE=32", "-maxrregcount=32"]``.
     * ``name_expression``: a template instantiation such as ``"transpose<32, float>"``.
@@ -140,7 +140,7 @@ class KernelCompiler:
 
         ``compiled`` is what ``kernel.warmup(...)``, ``kernel[grid](...)`` or ``triton.compile(...)`` return;
         ``config`` is the ``best_config`` of an autotuned kernel behind that call, or a mapping of what was chosen.
-        It is put on record, and machine code of another one is NOT-COMPARABLE.
+        It is recorded, and machine code of another configuration is NOT-COMPARABLE.
         Raises ``UnsupportedKernel`` for one that only Triton's own launcher can launch (scratch memory,
         clusters, a cooperative grid, tensor descriptors), ``BadArgument`` for a ``config`` that the kernel was not
         compiled with, and as ``from_cubin``.
@@ -153,9 +153,9 @@ class KernelCompiler:
 
         Calls ``function(*args, **kwargs)``, which compiles it anew, and so at their next call all other functions that
         ``torch.compile`` made: this is ``torch.compiler.reset()``.  Each kernel is judged by itself, and what PyTorch's
-        autotuning chose is on record as that of ``from_triton``.  Time is that of the whole:
+        autotuning chose is recorded as by ``from_triton``.  Time is that of the whole:
         ``gpuperf(lambda: function(...))``.  Needs a GPU, and PyTorch 2.9 to 2.15 where it had a choice.
-        Raises ``UnsupportedKernel`` if there is no Triton kernel, or if PyTorch does not tell which it launches.
+        Raises ``UnsupportedKernel`` if there is no Triton kernel, or if it is unknown which one PyTorch launches.
         """
         if not self._run.has_gpu:
             raise DeviceNeeded("a function of torch.compile is compiled")
@@ -259,9 +259,9 @@ class KernelCompiler:
         self._test.add_compiled(first.name, records, first.toolchain, options, file)
 
     def _recorded(self, module: str, archs: Sequence[str]) -> Mapping[str, StaticProfile]:
-        """Profiles that the module's tests have on record, by the hash of their code: machine code is not read again.
+        """Recorded profiles of the module's tests, by the hash of their code: machine code is not read again.
 
-        None where baselines are written: what is recorded is read from the machine code.
+        None in an update, which reads what it records from the machine code.
         """
         options, store = self._run.options, self._run.store
         if not options.active or options.update is not None:

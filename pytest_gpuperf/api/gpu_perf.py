@@ -30,13 +30,13 @@ class GpuPerf:
       kernels.
     * ``name``: unique within the test; by default the kernel's or the callable's own.
     * ``check``: called after the first run, and again after the timing.  The test fails if it raises an exception or
-      answers ``False``, Python's own or an array of bool that is not true everywhere, alone or in a tuple, list or
-      dict; what fails at first is not timed.  Answers that are neither yes nor no, such as numbers, are refused.
+      returns ``False``, or an array of bool that is not true everywhere, alone or in a tuple, list or dict.  A
+      workload that fails at first is not timed.  Other answers, such as numbers, are refused.
     * ``reset``: restores inputs that a run overwrites, before every run; not timed.
     * ``bytes``, ``flops``: the bytes that one run must move, and the operations that it must do; whole numbers above 0.
     * ``cache``: ``"cold"`` flushes the L2 before each sample, ``"warm"`` does not.
     * ``tolerance``: the slowdown that is accepted, as a fraction up to 0.5.
-    * ``metrics``: counters to collect besides the set: names, or a dict of name to tolerance.
+    * ``metrics``: more counters to collect than the set: names, or a dict of name to tolerance.
     * ``measure``: secondary metrics to gate: ``"memory"``, the device memory that a run needs, in bytes; ``"host"``,
       the CPU time from its call to its return.  Names, or a dict of name to tolerance.
     * ``accuracy``: a function that returns the error of the last run's results, such as

@@ -23,7 +23,7 @@ def static_baseline(
 
     A kernel that was compiled and not launched has a name that depends on others: without a GPU a test may stop before
     the launch that gives a workload its own, and a label (``test_record.labelled``) follows the kernel's options.  So
-    its baseline is the record of its code, of its name, or the first of its kernel that no other workload stands for.
+    its baseline is the record of its code, of its name, or the first of its kernel that no other workload has.
     """
     own = store.static(arch, work.key, toolchain)
     record = work.static.get(arch)
@@ -49,7 +49,7 @@ def records_to_replace(
 ) -> dict[Key, StaticRecord | None]:  # fmt: skip
     """The records that an update of ``work`` writes anew, by their keys; ``old`` is what it is compared with.
 
-    Its own, or, of a kernel whose launches this run did not come to, those of all workloads that launch the old code.
+    Its own, or, of a kernel whose launches this run did not reach, those of all workloads that launch the old code.
     """
     of_test = store.of_test(arch, work.key, work.toolchain)
     if old is None or work.launched or work.key.workload in of_test:

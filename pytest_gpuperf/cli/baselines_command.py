@@ -1,4 +1,4 @@
-"""``gpuperf baselines``: lists what is on record, lets records follow a renaming, and removes some."""
+"""``gpuperf baselines``: lists records, renames or removes them."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def _between(start: Path, first: str, last: str) -> list[str]:
 
 
 class Found(NamedTuple):
-    """What a search came to."""
+    """The result of a search."""
 
     good: str
     """The last commit that is known not to be slower."""
@@ -162,7 +162,7 @@ def search(commits: Sequence[str], ask: Callable[[str], Answer]) -> Found:
 
 
 class Trial(NamedTuple):
-    """What one commit came to against the good end."""
+    """The result of one commit against the good one."""
 
     answer: Answer
     why: str
@@ -213,9 +213,9 @@ def _refusals(lines: Iterable[str]) -> Iterator[str]:
 
 
 def trial_of(tests: Sequence[TestEvidence], failure: str, wanted: Collection[Key] = ()) -> Trial:
-    """What the evidence of a run against the good end says; ``failure`` is what a test failed for, a verdict or not.
+    """The result by the evidence of a run against the good commit; ``failure`` is the failure of a test, if one failed.
 
-    ``wanted`` are the workloads whose loss is sought, by default all: that of others may have been taken back later.
+    ``wanted`` are the workloads whose loss is sought, by default all: others may be as fast as before at the end.
     """
     works = [work for test in tests for work in test.workloads if work.judgements]
     others_slower = any(one.verdict.is_regression for work in works for one in work.judgements)

@@ -1,8 +1,7 @@
-"""The ``gpuperf`` command: one module a command, which declares its arguments beside what it does.
+"""The ``gpuperf`` command: one module a command, with its arguments and its work.
 
-Exit status: 0 done; 1 the answer is no (something needed is missing or cannot be read, a kernel got worse), or the
-output cannot be written; 2 wrong usage, or an ``audit`` that could compare nothing; 141 the reader of the output closed
-the pipe.
+Exit status 0: done.  1: the answer is no (something is missing or unreadable, a kernel got worse), or the output cannot
+be written.  2: wrong usage, or an ``audit`` without a comparison.  141: the reader of the output closed the pipe.
 """
 
 from __future__ import annotations

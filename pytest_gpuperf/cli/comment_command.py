@@ -71,8 +71,8 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
 def _on_github(environment: Mapping[str, str]) -> CommentPlace | None:
     """The pull request that a job of GitHub is for; its comments are those of the token's owner."""
     event = environment.get("GITHUB_EVENT_PATH")
-    told = json.loads(Path(event).read_text(encoding="utf-8")) if event else None
-    request = told.get("pull_request") if isinstance(told, dict) else None
+    payload = json.loads(Path(event).read_text(encoding="utf-8")) if event else None
+    request = payload.get("pull_request") if isinstance(payload, dict) else None
     if not isinstance(request, dict):
         return None
     token = _token("GITHUB_TOKEN", environment, "give the step env: GITHUB_TOKEN: ${{ github.token }}")

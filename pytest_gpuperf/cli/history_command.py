@@ -76,9 +76,9 @@ def commits_of(path: Path) -> list[PastCommit]:
 
 
 def series_of(folder: GitFolder, commits: Iterable[PastCommit]) -> dict[Figure, Points]:
-    """Figures on record at these commits, sorted.
+    """Recorded figures at these commits, sorted.
 
-    A record that a commit left as it was is no second measurement: it is one point, at the commit that brought it.  A
+    A record that a commit did not change is no second measurement: it is one point, at the commit that wrote it.  A
     commit whose baselines cannot be read is left out.
     """
     found: dict[Figure, Points] = {}

@@ -78,7 +78,7 @@ class BadOption(CompileProblem):
 
 
 class BadCubin(CompileProblem):
-    """These bytes are not a cubin, or one that is cut short, contradicts itself or its record."""
+    """These bytes are no cubin, or a cubin that is cut short or contradicts itself or its baseline."""
 
 
 class BadContainer(BadCubin):

@@ -1,4 +1,4 @@
-"""Reading what a compiler writes beside machine code: the assembler's report, and the parameters in its PTX.
+"""Reads a compiler's other outputs: the assembler's report, and the parameters in its PTX.
 
 The report (``--ptxas-options=-v``) is the only source of spilled bytes; its other figures are in the cubin too.  PTX:
 "Parallel Thread Execution ISA", chapter 4.

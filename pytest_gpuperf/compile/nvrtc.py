@@ -52,7 +52,7 @@ class Compiled(NamedTuple):
     log: str = ""
     """Warnings and the assembler's report."""
     lowered: str | None = None
-    """The symbol that the name expression stands for."""
+    """The symbol that the name expression names."""
 
 
 def compile_cubin(source: KernelSource, arch: str) -> Compiled:

@@ -35,7 +35,7 @@ _REFUSED = {
 _NAME = re.compile(r"--?([A-Za-z][\w-]*)(?!.*=false)")
 
 NOWHERE = "<source>"
-"""Folder that the compiler is told a source lies in.  It looks for ``#include "..."`` in that folder before any
+"""Folder that the compiler gets as the source's.  It looks for ``#include "..."`` in that folder before any
 other, so it must not be a real one: with a bare file name it would be whatever folder the process runs in."""
 
 

@@ -22,7 +22,7 @@ POINTER_BYTES = 8
 MAX_ALIGNMENT = 256
 """Bytes; what CUDA's allocators guarantee.  More is chance."""
 Source = int | np.generic | None
-"""Of an argument on record: a position among the launch's arguments, a number, or no address."""
+"""Of a recorded argument: a position among the launch's arguments, a number, or no address."""
 
 _BYTES = {"char": 1, "short": 2, "int": 4, "long": 8, "longlong": 8, "__half": 2, "float": 4, "double": 8}
 _INTEGERS = {1: "bool int8 uint8", 2: "int16 uint16", 4: "int32 uint32", 8: "int64 uint64"}
@@ -33,7 +33,7 @@ _ELEMENT = re.compile(
 """A number's type, or a vector's: ``float``, ``unsigned int``, ``uint4``, ``double4_16a``."""
 _QUALIFIER = re.compile(r"\b(?:const|volatile|restrict|__restrict__|__restrict)\b|[*&]")
 _IN_PTX = re.compile(r"(8|16|32|64)-bit integer( or pointer)?")
-"""Besides ``float``, ``double`` and ``pointer``: PTX does not tell ``int`` from ``unsigned int``."""
+"""In addition to ``float``, ``double`` and ``pointer``: PTX does not tell ``int`` from ``unsigned int``."""
 _RECORDED_ARRAY = re.compile(r"(?P<kind>\w+\[[\d,]*\](?: order=F)?)(?: align=\d+)?")
 """An array by type, shape and order, or an opaque argument."""
 _RECORDED_NUMBER = re.compile(r"(bool|u?int(?:8|16|32|64)|float(?:16|32|64)|complex(?:64|128))=(\S+)")

@@ -113,7 +113,7 @@ class CudaDevice:
 
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:
-        """Other libraries have to be told by their user (``gpu.stream``)."""
+        """For other libraries the user passes ``gpu.stream``."""
         self.synchronize()
         before = self.cupy.cuda.get_current_stream()
         try:
@@ -186,7 +186,7 @@ class CudaDevice:
     def release_unused(self) -> None:
         self.cupy.get_default_memory_pool().free_all_blocks()
         if (torch := _torch_cuda()) is not None:
-            with contextlib.suppress(RuntimeError):  # a fault of the GPU: whoever uses it next is told
+            with contextlib.suppress(RuntimeError):  # a fault of the GPU: its next use reports it
                 torch.empty_cache()
 
     def peak(self, name: str) -> float:

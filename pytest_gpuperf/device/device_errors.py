@@ -10,7 +10,7 @@ class NoDevice(GpuperfError):
 
 
 class DeviceNeeded(Exception):
-    """A test without a GPU has come to what only a GPU can give.  Ends the test as *static only*."""
+    """A test without a GPU needs what only a GPU can give.  Ends the test as *static only*."""
 
     def __init__(self, what: str) -> None:
         """``needs a GPU: <what>``"""
@@ -22,7 +22,7 @@ class LaunchError(GpuperfError, ValueError):
 
 
 class LoadError(GpuperfError, RuntimeError):
-    """A cubin cannot be loaded: another architecture, not what its record says, or refused by the driver."""
+    """A cubin cannot be loaded: of another architecture, not the recorded one, or refused by the driver."""
 
 
 class GpuFault(RuntimeError):

@@ -19,8 +19,8 @@ class Gpu:
 
     The fields of ``DeviceFacts`` are attributes: ``name``, ``arch``, ``compute_capability``, ``sm_count``,
     ``l2_bytes``, ``memory_bytes``, ``shared_bytes_per_block_optin``, ``max_threads_per_sm``, ``driver``...
-    Without a GPU they are those of a typical one, arrays have no data, and the first use of data, of a
-    measured peak or of a comparison raises ``DeviceNeeded``, which ends the test as *static only*.
+    Without a GPU they are those of a typical one, and arrays have no data.  The first use of data, of a measured
+    peak or of a comparison raises ``DeviceNeeded``, which ends the test as *static only*.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Gpu:
     def stream(self) -> int:
         """The CUDA stream that workloads are measured on, a ``cudaStream_t`` as an integer.
 
-        CuPy and PyTorch launch there by themselves; other libraries have to be told, such as Numba by
+        CuPy and PyTorch launch there by themselves; pass it to other libraries, to Numba as
         ``numba.cuda.external_stream(gpu.stream)``.
         """
         return self._device.stream_pointer

@@ -24,7 +24,7 @@ COOPERATIVE = " cooperative"
 
 
 class LaunchAttributes(NamedTuple):
-    """What ``cuLaunchKernelEx`` is told besides; none by default."""
+    """Further attributes of ``cuLaunchKernelEx``; none by default."""
 
     cooperative: bool = False
     """All blocks are resident at once, so that the grid may wait for itself."""
@@ -88,7 +88,7 @@ class Slot(NamedTuple):
     reset: Callable[[], None] | None = None
     """Restores in-place inputs before every sample; not timed."""
     dropped: int = 1
-    """Samples taken before them that are not returned.  With none a timer launches nothing besides, where it can."""
+    """Samples before them that are not returned.  With none a timer launches nothing else, where it can."""
 
 
 class Timer(Protocol):

@@ -48,9 +48,9 @@ class Kernel(MachineCode):
     def set_constant(self, name: str, value: Any) -> None:
         """Fill the ``__constant__`` or ``__device__`` variable ``name`` with a NumPy array or scalar.
 
-        It is copied whenever a module is loaded, before anything is launched from it, into the machine code of the
-        baseline too where the two are paired, and at once if this kernel has been launched.  What a kernel writes to
-        it stays.  The content is part of the workload's identity.
+        It is copied at once if this kernel has been launched, and whenever a module is loaded.  In a pair the
+        baseline's module gets it too.  What a kernel writes to it stays.  The content is part of the workload's
+        identity.
         Raises ``LaunchError`` if there is no such variable or its size is another.
         """
         sizes = module_variables(self.binary.cubin)
@@ -194,7 +194,7 @@ def dim3(given: int | Sequence[int], what: str) -> Dim3:
 
 
 def attributes_of(launch: str) -> LaunchAttributes:
-    """Those in the ``launch`` of an identity on record."""
+    """Those in the ``launch`` of a recorded identity."""
     attributes, found = launch.partition(" constant ")[0], _CLUSTER.search(launch)
     cluster = None if found is None else (int(found[1]), int(found[2]), int(found[3]))
     return LaunchAttributes(COOPERATIVE in attributes, cluster)

@@ -43,7 +43,7 @@ def other_arguments(old: Identity, new: Identity) -> tuple[str, ...]:
 
 
 def tuned_otherwise(old: str, new: str) -> str:
-    """What an autotuner chose on record and now, as a clause; empty where that is the same, or one is not known."""
+    """The autotuner's choice in the baseline and now, as a clause; empty where they are equal, or one is unknown."""
     return f"the configuration was {old} and is {new}" if old and new and old != new else ""
 
 

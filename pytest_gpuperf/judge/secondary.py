@@ -1,6 +1,6 @@
-"""Verdicts on what a workload costs beside its time on the GPU: memory, error and host time against the record.
+"""Verdicts on secondary metrics: memory, error and host time against the baseline.
 
-A host time is a ratio to fixed work of the plugin's own, done beside it, so that other clocks and a busy machine move
+A host time is a ratio to fixed work of the plugin's own, done next to it, so that other clocks and a busy machine move
 both.  What a process has for life (its allocator, its CPU, where its code and data lie) is in all that it measures, and
 has moved the ratio of equal work by 27 % on an H200's host.  So the usual tolerance lies above that, and a loss is
 confirmed in a second process.
@@ -45,7 +45,7 @@ def not_asked_for(key: Key, target: str, kind: SecondaryKind) -> Judgement:
 def judge_exact(
     key: Key, target: str, kind: SecondaryKind, before: float, after: float, tolerance: float | None
 ) -> Judgement:
-    """Device memory in bytes, an error, or a host time in nanoseconds, against that on record."""
+    """Device memory in bytes, an error, or a host time in nanoseconds, against the recorded one."""
     band = (TOLERANCES[kind] if tolerance is None else tolerance) * before
     way: Literal["worse", "better", "neutral"] = (
         "worse" if after > before + band else "better" if after < before - band else "neutral"

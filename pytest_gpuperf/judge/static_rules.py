@@ -36,14 +36,14 @@ def large_steps_count(before: float, after: float) -> Direction:
 
 
 def none_is_best(before: float, after: float) -> Direction:
-    """Only appearing and vanishing count, not how many there are."""
+    """Only the first and the last one count, not how many there are."""
     if before and after:
         return "neutral"
     return "worse" if after else "better"
 
 
 def some_is_best(before: float, after: float) -> Direction:
-    """Only vanishing and appearing count, not how many there are."""
+    """Only the last and the first one count, not how many there are."""
     return none_is_best(after, before)
 
 

@@ -4,8 +4,7 @@ There is no noise here: one byte of spill more is one byte of spill more.  ``sta
 Registers and shared memory matter through the theoretical occupancy.  More instructions do not gate: they are as often
 an intended unrolled loop as a loss.
 
-A single figure is outranked by an estimate of the whole (``static_weight``): what ``compare_static`` finds is weighed
-where the caller has one.
+An estimate of the whole kernel overrides a single figure (``static_weight``), where the caller has one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A static judgement, weighed: the estimate of the whole kernel outranks a single figure of it.
+"""Corrects a static judgement: the estimate of the whole kernel overrides a single figure.
 
 Occupancy is a means.  A loss of it gates unless an estimate gains for what it was traded for, and a rise of it alone
 proves no gain.  Spills, stack and local memory gate unless an estimate gains and something was bought with them:
@@ -54,7 +54,7 @@ def with_estimate(
     judgement: Judgement, estimate: StaticEstimate | None, causes: Sequence[Change] = (),
     cured: Sequence[Change] = (),
 ) -> Judgement:  # fmt: skip
-    """The judgement with its figures outranked where the ``estimate`` of the whole gains.
+    """The judgement with its figures overridden where the ``estimate`` of the whole gains.
 
     ``causes`` are changes for the worse that the machine code proves; they gate where the estimate loses.  ``cured``
     are those of the way back: what it proves to be better.  Without an estimate a loss gates as it is.
@@ -83,7 +83,7 @@ def _worse(changes: Sequence[Change]) -> list[Change]:
 
 
 def _verdict(judgement: Judgement, changes: Sequence[Change], *, slower: bool) -> tuple[Verdict, str]:
-    """Verdict and reason by the changes as they are weighed."""
+    """Verdict and reason by the corrected changes."""
     worse, better = _worse(changes), [one.what for one in changes if one.direction == "better"]
     if worse and worse == _worse(judgement.changes):
         return Verdict.WORSE, judgement.reason

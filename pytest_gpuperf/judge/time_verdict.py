@@ -1,8 +1,8 @@
-"""From comparisons to a verdict on a workload's time, in reason and figures.  Pure.
+"""From comparisons to a verdict on a workload's time, with reason and figures.  Pure.
 
 A slower candidate has to be slower in two processes: where its code was placed cannot be randomised away inside one.
-Recorded times inform: they are shown as a ratio, and only a callable that cannot run beside its baseline is compared
-with them, by a wide margin.
+Recorded times inform: they are shown as a ratio, and only a callable that cannot be paired is compared with
+them, by a wide margin.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from pytest_gpuperf.model.time_record import Identity, Round
 from pytest_gpuperf.model.verdict import NOT_CONFIRMED, EvidenceKind, Judgement, TimeFigures, Verdict
 
 REMARKED = 0.05
-"""A time that differs by more than this from its record is remarked on."""
+"""A time that differs by more than this from the recorded one gets a remark."""
 RECORD_TOLERANCE, RECORD_DEVIATIONS = 0.1, 5
-"""A callable that cannot be paired is slower than its record beyond 10 %, or five standard deviations of its rounds."""
+"""A callable that cannot be paired is slower than recorded beyond 10 %, or five standard deviations of its rounds."""
 
 
 @dataclasses.dataclass(frozen=True)
 class TimeCase:
-    """A workload, and what is known of it beside its comparison."""
+    """A workload, and what is known of it before its comparison."""
 
     key: Key
     target: str
@@ -125,7 +125,7 @@ def by_processes(case: TimeCase, pairs: Sequence[Comparison]) -> Judgement | Non
 
 
 def record_bound(recorded: Sequence[Round]) -> float:
-    """Ratio to its record beyond which a callable that cannot be paired is slower."""
+    """Ratio to the recorded time beyond which a callable that cannot be paired is slower."""
     logs = [math.log(one.midmean) for one in recorded]
     deviation = statistics.stdev(logs) if len(logs) > 1 else 0.0
     return 1 + max(RECORD_TOLERANCE, math.expm1(RECORD_DEVIATIONS * deviation))
@@ -207,7 +207,7 @@ class Confirmation(Record, frozen=True):
     identity: Identity
     comparison: Comparison | None = None
     time_ns: float = 0.0
-    """Of rounds where there is no comparison; of the host, as on record."""
+    """Of rounds where there is no comparison; of the host, as recorded."""
     problem: str = ""
     """Why there is neither."""
 

@@ -110,7 +110,7 @@ class Outcome:
 
     recorded: list[Recorded] = dataclasses.field(default_factory=list)
     updated: bool = False
-    """An update came to its end."""
+    """The update is complete."""
     problem: str = ""
     nothing: str = ""
     missing: tuple[str, ...] = ()
@@ -118,7 +118,7 @@ class Outcome:
     left_out: tuple[str, ...] = ()
     """Missing records that fail nothing, and other remarks, a line each."""
     counter_notes: tuple[str, ...] = ()
-    """What collecting the counters had to say beside them."""
+    """Remarks on the collection of counters."""
     reports: tuple[str, ...] = ()
     """Files that reports were written to."""
     unwritten: tuple[str, ...] = ()

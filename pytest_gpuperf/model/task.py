@@ -1,4 +1,4 @@
-"""Child processes: their command lines, the tasks that they are given, and the revision that one stands for.
+"""Child processes: their command lines, their tasks, and the revision that one of them runs.
 
 A task is a JSON file that the run which starts a child writes, named by ``--gpuperf-task``.
 """
@@ -68,11 +68,11 @@ class ProfileTask(Record, frozen=True, tag="profile"):
 
 
 class RevisionTask(Record, frozen=True, tag="revision"):
-    """Stand for another revision: run its tests when told, and interleave the samples of its callables."""
+    """Run another revision's tests on request, and measure its callables interleaved with this one's."""
 
     takes_times: ClassVar[bool] = True
     nodes: ClassVar[tuple[str, ...]] = ()
-    """It is told one by one."""
+    """They are requested one by one."""
     folder: Path
     """For the files of this process."""
     others: tuple[Path, ...]
@@ -107,11 +107,11 @@ def read_task(path: Path) -> ChildTask:
 
 REVISION_FILE = "revision.json"
 EVIDENCE = ".evidence"
-"""Ending of the folder beside a worktree that has the evidence of its tests; its next run replaces it."""
+"""Ending of the folder next to a worktree that has the evidence of its tests; its next run replaces it."""
 
 
 class Revision(Record, frozen=True):
-    """What a run has to know of the revision that it compares with, beside its evidence."""
+    """Facts on the revision that a run compares with, without its evidence."""
 
     commit: str
     """In full."""

@@ -1,4 +1,4 @@
-"""Evidence of a workload's time, and of what it costs beside that, as it is measured and as a baseline keeps it."""
+"""Evidence of a workload's time and secondary metrics, as it is measured and as a baseline keeps it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Round(Record, frozen=True, kw_only=True):
     midmean: float
     """Mean of the middle half, or of the core of coarse readings (``timing.samples.centre``); ns per launch."""
     samples: int = 0
-    """How many were taken; 0 on record."""
+    """How many were measured; 0 in a baseline."""
 
 
 def mean_time_ns(rounds: Sequence[Round]) -> float:
@@ -79,7 +79,7 @@ def mean_time_ns(rounds: Sequence[Round]) -> float:
 
 
 class HostTime(Record, frozen=True):
-    """A time of the CPU over that of fixed work of this plugin that was done beside it."""
+    """A time of the CPU over that of fixed work of this plugin, interleaved with it."""
 
     ratios: tuple[float, ...]
     """One for each process that took it: the median of its blocks."""
@@ -103,7 +103,7 @@ class SecondaryMetrics(Record, frozen=True):
 
 
 def updated(old: SecondaryMetrics | None, newer: SecondaryMetrics | None) -> SecondaryMetrics | None:
-    """The figures of both, the newer one's winning: a recording without a figure keeps what is on record."""
+    """The figures of both, the newer one's winning: a recording without a figure keeps the recorded one."""
     if old is None or newer is None:
         return newer or old
     found = {name: value for name, value in msgspec.structs.asdict(newer).items() if value is not None}
@@ -118,7 +118,7 @@ class TimeRecord(Record, frozen=True):
     cache: CacheMode
     rounds: tuple[Round, ...] = ()
     sessions: tuple[Session, ...] = ()
-    """On record those of the rounds, oldest first; of a run none."""
+    """In a baseline those of the rounds, oldest first; of a run none."""
     kernel: str = ""
     symbol: str = ""
     cubin: str = ""

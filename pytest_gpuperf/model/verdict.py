@@ -14,7 +14,7 @@ EvidenceKind = Literal["static", "counters", "time", "memory", "accuracy", "host
 SECONDARY: Mapping[SecondaryKind, str] = MappingProxyType(
     {"memory": "memory_bytes", "accuracy": "accuracy", "host": "host"}
 )
-"""Kinds of evidence on what a workload costs beside its time, and where a record has their figures."""
+"""Kinds of secondary metrics, and the field of a record with their figures."""
 NOT_CONFIRMED = "not confirmed: "
 """How the reason of a regression begins where no second process could speak."""
 

@@ -137,7 +137,7 @@ def select(config: pytest.Config, items: list[pytest.Item], task: ChildTask) -> 
     Where only counters are taken, tests without ``gpuperf`` have nothing to run for.
     """
     if isinstance(task, RevisionTask):
-        return  # it is told which to run
+        return  # it gets its tests by messages
     fixtures = {"gpuperf"} if isinstance(task, ProfileTask) else set[str]()
     nodes = set(task.nodes)
     kept = [one for one in items if one.nodeid in nodes and fixtures <= set(getattr(one, "fixturenames", ()))]
@@ -175,9 +175,9 @@ WRITES = (
 )  # fmt: skip
 """Options of pytest and of well-known plugins that name what it writes, and their flags."""
 NOT_FOR_CHILDREN = ("--pdb", "--trace", "--debug", "--pastebin")
-"""Flags that need a terminal, write files or upload, and cannot be taken back by a later one."""
+"""Flags that need a terminal, write files or upload, and that no later flag turns off."""
 WORKER_ARGUMENTS = "gpuperf_arguments"
-"""Under this name a pytest-xdist worker is told the run's own command line."""
+"""Under this name a pytest-xdist worker gets the run's own command line."""
 
 
 def child_command(config: pytest.Config, task: ChildTask) -> list[str]:

@@ -64,7 +64,7 @@ def _groups(rows: Iterable[Row]) -> list[list[Row]]:
 
 
 def within_bounds(parts: Iterable[str], joint: str, cut_off: str) -> str:
-    """One below the other, as far as there is room: ``cut_off`` stands for a part that has none, and for the rest."""
+    """The parts that fit, one below the other; ``cut_off`` replaces the first that does not, and the rest."""
     kept, left = [], MOST_CHARACTERS - len(cut_off) - 2
     for part in parts:
         left -= len(part) + len(joint)

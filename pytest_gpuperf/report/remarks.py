@@ -23,7 +23,7 @@ WITHOUT_CUPTI = (
 
 
 def run_remarks(results: Results, outcome: Outcome, options: Options) -> list[str]:
-    """Remarks on the run as a whole, besides tables and single verdicts."""
+    """Remarks on the run as a whole."""
     evidence = [one for one in results.evidence if one.workloads]
     lines = []
     if not (options.update or options.strict or options.against):

@@ -29,10 +29,10 @@ from pytest_gpuperf.revision.evidence import RevisionBaselines, update_of
 from pytest_gpuperf.revision.process import RUNNING, NotPaired, lose, places_there, process_for
 from pytest_gpuperf.revision.worktree import check_out
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.timing.process_opponent import OtherSideLost, RunTest, TestEnded
+from pytest_gpuperf.timing.process_reference import OtherSideLost, RunTest, TestEnded
 
 ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-"""Exit statuses of a run that came to its end."""
+"""Exit statuses of a run that is complete."""
 
 
 class Against:
@@ -49,7 +49,7 @@ class Against:
         self._test = ""
         """Node id of the test that runs here, if it may measure something."""
         self._broken = ""
-        """Why the revision's process has not come to its tests."""
+        """Why the revision's process did not collect its tests."""
 
     @property
     def _run(self) -> Run:
@@ -74,7 +74,7 @@ class Against:
                 process_for(self._run, self._revision)
 
     def _check_out(self) -> None:
-        """Let the options name the folder for its evidence, beside its worktree."""
+        """Let the options name the folder for its evidence, next to its worktree."""
         config, options = self._config, self._config.stash[stash.OPTIONS]
         try:
             revision = check_out(config, options.against, Run(config, options).targets)
@@ -129,7 +129,7 @@ class Against:
         return ended
 
     def learn(self, node_id: str) -> None:
-        """Wait for what the revision's process found of a test, and put it on record."""
+        """Wait for the evidence of the revision's process on a test, and keep it."""
         if node_id and node_id not in self._known and not self._broken:
             self._known.add(node_id)
             self._learn(RunTest(node_id=node_id))

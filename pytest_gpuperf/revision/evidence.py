@@ -14,7 +14,7 @@ from pytest_gpuperf.baselines.store import BaselineStore, Update
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import unpacked
 from pytest_gpuperf.model.time_record import TimeRecord
-from pytest_gpuperf.timing.process_opponent import TestEnded
+from pytest_gpuperf.timing.process_reference import TestEnded
 
 
 class RevisionBaselines(BaselineStore):

@@ -1,4 +1,4 @@
-"""Whether a process that stands for one side of a comparison uses files of the other side.
+"""Whether a process of one side of a comparison uses files of the other side.
 
 A module that it imports, a shared library that it loads and a file that it reads may lie in another working tree of
 the repository: it counts where its content is not what this side's own tree has in its place.  A module from elsewhere

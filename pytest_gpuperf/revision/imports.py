@@ -1,7 +1,7 @@
-"""Where a process that stands for another revision imports from: never from the working tree.
+"""The import path of another revision's process: it never imports from the working tree.
 
-``enter`` comes before all imports of the tests' own: it turns what leads into the working tree towards the worktree.
-``foreign_files`` names, afterwards, what came from elsewhere all the same.
+``enter`` runs before all imports of the tests: it replaces paths into the working tree by paths into the worktree.
+``foreign_files`` names, afterwards, modules that were imported from elsewhere all the same.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A callable beside that of another revision, each in its process: which revision, and both halves of the comparison.
+"""Pairs a callable with that of another revision, each in its process: the revision, and both halves of the comparison.
 
 The revision is that of ``--gpuperf-against``, or the commit of its baseline.  A callable has no machine code that would
 tell whether it may have changed since: the files that git calls changed do.
@@ -28,7 +28,7 @@ from pytest_gpuperf.revision.process import NotPaired, lose, process_for
 from pytest_gpuperf.revision.worktree import check_out
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.compare import BUDGETS, Compared, compare
-from pytest_gpuperf.timing.process_opponent import Link, OtherSideLost, ProcessOpponent, Ready, serve_samples
+from pytest_gpuperf.timing.process_reference import Link, OtherSideLost, ProcessReference, Ready, serve_samples
 
 RECORD_ANEW = "record it with pytest --update-baselines=all"
 REVISIONS: pytest.StashKey[dict[str, Revision | str]] = pytest.StashKey()
@@ -107,12 +107,12 @@ def compare_with_revision(
         process = process_for(run, revision)
         run.give_memory_back()
         _require_same_work(identity, process.arrive(key))
-        opponent = ProcessOpponent(
+        reference = ProcessReference(
             run.device, run.timer, process.link, workload, reset=reset, cache=cache,
             patience_s=60.0 + 2 * BUDGETS * budget_s,
         )  # fmt: skip
         return compare(
-            run.device, opponent, limits, alpha, seed=secrets.randbits(32), duration_ns=duration_ns,
+            run.device, reference, limits, alpha, seed=secrets.randbits(32), duration_ns=duration_ns,
             budget_s=budget_s, session=run.session.id,
         )  # fmt: skip
     except OtherSideLost as problem:

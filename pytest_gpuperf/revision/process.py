@@ -29,7 +29,7 @@ from pytest_gpuperf.process.children import (
 )
 from pytest_gpuperf.revision.imports import BOOTSTRAP, bootstrap_arguments
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.timing.process_opponent import (
+from pytest_gpuperf.timing.process_reference import (
     Link,
     OtherSideLost,
     Quit,
@@ -47,7 +47,7 @@ GRACE_S = 10.0
 
 
 class NotPaired(Exception):
-    """A callable cannot run beside its baseline: why, and what to do."""
+    """A callable cannot be paired with its baseline: why, and what to do."""
 
 
 class RevisionProcess:

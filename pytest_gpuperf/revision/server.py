@@ -1,4 +1,4 @@
-"""The process that stands for another revision: it runs a test when the process that gates says so."""
+"""The process of another revision: it runs a test when the process that gates requests it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_gpuperf.model.evidence import is_below
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.results import Ended, may_measure
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
-from pytest_gpuperf.timing.process_opponent import (
+from pytest_gpuperf.timing.process_reference import (
     PATIENCE_S,
     Link,
     OtherSideLost,

@@ -31,7 +31,7 @@ from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.limits import LIMITS, TIMERS, Limits, TimerName
 from pytest_gpuperf.selftest.selftest_report import Control, KernelReport, SelftestReport, TimerReport
 from pytest_gpuperf.timing.compare import compare
-from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
+from pytest_gpuperf.timing.cubin_reference import BaselineLaunch, CubinReference
 from pytest_gpuperf.timing.rounds import Workload, warm_up
 from pytest_gpuperf.timing.samples import midmean, valid_samples
 
@@ -113,7 +113,7 @@ SAMPLES, REPEATS = 30, 20
 
 
 def run_selftest(*, quick: bool, timer_name: TimerName | None, progress: Callable[[str], object]) -> SelftestReport:
-    """Figures of each timer, or of the one that is named.  ``progress`` is told what is done next.
+    """Figures of each timer, or of the one that is named.  ``progress`` is called with each step.
 
     Raises ``NoDevice``, ``TimerUnavailable`` and what compiling, loading, locking and timing raise.
     """
@@ -175,9 +175,9 @@ class Trials:
     def _compare(self, candidate: KernelBinary, duration_ns: float) -> Comparison:
         """One comparison with the baseline, as the gate takes it."""
         launch = self._launch(candidate)
-        opponent = CubinOpponent(self._device, self._timer, launch, BaselineLaunch(self._baseline))
+        reference = CubinReference(self._device, self._timer, launch, BaselineLaunch(self._baseline))
         return compare(
-            self._device, opponent, LIMITS, ALPHA, seed=secrets.randbits(48), budget_s=BUDGET_S,
+            self._device, reference, LIMITS, ALPHA, seed=secrets.randbits(48), budget_s=BUDGET_S,
             duration_ns=duration_ns,
         ).comparison  # fmt: skip
 

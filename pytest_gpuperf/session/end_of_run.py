@@ -51,7 +51,7 @@ def finish(session: pytest.Session) -> None:
 
 
 def _update(session: pytest.Session, run: Run) -> None:
-    """Record what changed; a problem is told and nothing is half done."""
+    """Record what changed; a problem is reported, and nothing is half done."""
     outcome = run.outcome
     if session.exitstatus == pytest.ExitCode.INTERRUPTED:
         outcome.problem = "the run was interrupted: no baseline was written"

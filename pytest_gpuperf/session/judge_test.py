@@ -87,7 +87,7 @@ def _judged(work: WorkloadEvidence, judgements: Iterable[Judgement]) -> Workload
 
 
 def judge_static(run: Run, work: WorkloadEvidence, test: TestRecord, estimates: Estimates) -> WorkloadEvidence:
-    """The workload with its static judgements put before the others, those on changed code weighed."""
+    """The workload with its static judgements first, those on changed code corrected by an estimate."""
     store, key, compiler, workloads = run.store, work.key, work.toolchain, test.workloads.values()
     judged: dict[str, Judgement] = {}
     for arch, record in work.static.items():

@@ -83,7 +83,7 @@ class Seen:
             for arch, record in work.static.items()
             if not work.launched
         }
-        """Those that were judged and not launched: each stands for its record, whatever the workload is called."""
+        """Those that were judged and not launched: their records are not missing, whatever the workload's name."""
         self._timed: dict[Key, set[str]] = {}
         for key, target in self.recorded:
             self._timed.setdefault(key, set()).update(() if layout.is_arch(target) else (target,))
@@ -145,9 +145,9 @@ class Seen:
 
 
 def _expected_archs(run: Run) -> Sequence[str]:
-    """Architectures whose records this run should come to: its targets, and those that kernels name themselves.
+    """Architectures whose records this run should reach: its targets, and those that kernels name themselves.
 
-    Not the variants of another architecture than the GPU's: a test of what only they can run is skipped there.
+    Not the variants of another architecture than the GPU's: their tests are skipped there.
     """
     here, named = run.native_archs, () if run.options.archs else run.store.archs()
     return (*run.targets, *(one for one in named if plain(one) == one or not here or plain(one) in here))

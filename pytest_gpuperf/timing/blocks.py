@@ -165,8 +165,8 @@ MOST_PAD = 2 << 20
 """Bytes by which buffers are moved at most."""
 
 
-class Opponent(Protocol):
-    """The other side of a comparison, and the candidate beside it."""
+class Reference(Protocol):
+    """The baseline of a comparison, together with the candidate."""
 
     @property
     def timer(self) -> Timer:

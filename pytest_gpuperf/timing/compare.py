@@ -1,4 +1,4 @@
-"""The one comparison: blocks of an opponent and a candidate until they decide, or the time is over."""
+"""The one comparison: blocks of a baseline and a candidate until they decide, or the time is over."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_gpuperf.judge.decision import MOST_BLOCKS, Comparison, decide, is_pr
 from pytest_gpuperf.model.limits import Limits
 from pytest_gpuperf.model.time_record import Round
 from pytest_gpuperf.timing import samples as stats
-from pytest_gpuperf.timing.blocks import Block, Opponent, blocks_of, plan, sustained_plan
+from pytest_gpuperf.timing.blocks import Block, Reference, blocks_of, plan, sustained_plan
 from pytest_gpuperf.timing.rounds import WARM_UP_S, Clock, disturbances, summarise, warm_up
 
 BUDGETS = 4.0
@@ -32,7 +32,7 @@ class Compared:
 
 
 def compare(
-    device: Device, opponent: Opponent, limits: Limits, alpha: float, *, seed: int, duration_ns: float,
+    device: Device, reference: Reference, limits: Limits, alpha: float, *, seed: int, duration_ns: float,
     budget_s: float, sustained: bool = False, session: str = "", clock: Clock = time.perf_counter,
 ) -> Compared:  # fmt: skip
     """Take blocks until they decide, up to ``MOST_BLOCKS``, or until ``budget_s`` seconds are over.
@@ -40,12 +40,12 @@ def compare(
     Blocks that all say the same go on until they decide: a kernel sixteen times as slow does not stay undecided because
     it takes longer.  Those that speak for a claim have four budgets.  ``duration_ns`` is about what the longer
     side takes; ``sustained`` slots take two seconds.  The caller holds the GPU's lock.  Raises what the timer and the
-    opponent raise.
+    reference raise.
     """
-    start, coin, timer = clock(), random.Random(seed), opponent.timer
+    start, coin, timer = clock(), random.Random(seed), reference.timer
     if duration_ns * 1e-9 < WARM_UP_S / 10:
-        warm_up(timer, opponent.sides[1], clock=clock)
-    sides = opponent.sides
+        warm_up(timer, reference.sides[1], clock=clock)
+    sides = reference.sides
     laid_out = sustained_plan(timer, sides, clock) if sustained else plan(timer, sides, limits, duration_ns, budget_s)
     blocks: list[Block] = []
     disturbed: list[str] = []
@@ -54,7 +54,7 @@ def compare(
         [block.r for block in blocks], [block.mean for block in blocks], limits, alpha,
         (clock() - start + (clock() - began) / call) / budget_s,
     ):  # fmt: skip
-        opponent.place(call, coin)
+        reference.place(call, coin)
         orders = laid_out.draw(coin)
         times = timer.measure(laid_out.slots(orders, sides), sides[0].cache)
         blocks += blocks_of(orders, times, timer.tick_ns)
@@ -62,8 +62,8 @@ def compare(
         disturbed += () if sustained else disturbances(before, after)  # clocks change by it
         before = after
         call += 1
-    opponent.finish()
-    remarks = (*opponent.remarks, *(("in sustained slots",) if sustained else ()), *dict.fromkeys(disturbed))
+    reference.finish()
+    remarks = (*reference.remarks, *(("in sustained slots",) if sustained else ()), *dict.fromkeys(disturbed))
     centres = [math.log(stats.midmean(block.candidate)) for block in blocks]
     comparison = Comparison(
         r=tuple(block.r for block in blocks), means=tuple(block.mean for block in blocks), seed=seed,

@@ -26,7 +26,7 @@ from pytest_gpuperf.test_record import CheckedOnly, TestRecord
 from pytest_gpuperf.timing.compare import BUDGETS
 
 TIMEOUT_S = 120.0
-"""Least bound of a confirming process, besides what its workloads may take."""
+"""Least bound of a confirming process, without the budgets of its workloads."""
 LIMIT_FACTOR = 3.0
 """By so much longer than here its test may take."""
 MOST_CONFIRMED = 20

@@ -1,6 +1,6 @@
-"""What a workload costs beside its time, measured and judged: device memory, host time, and its error.
+"""Secondary metrics of a workload, measured and judged: device memory, host time, and its error.
 
-Only what the test asks for is measured, after the time, so that nothing of it is in the time.
+They are measured after the time, if the test asks for them, so that they do not disturb it.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def array_bytes(launch: Launch) -> int:
 
 
 def _host(work: TimedWorkload) -> tuple[HostTime, list[Judgement]]:
-    """Its host time beside fixed work, judged where this process gates.  A change waits for a second process."""
+    """Its host time, relative to fixed work, judged where this process gates.  A change waits for a second process."""
     request, device, task, record = work.request, work.run.device, work.run.options.task, _on_record(work).host
     now = host_time(
         request.workload, request.reset, device.synchronize, work.expected_ns(), driver=device.facts.driver,

@@ -1,6 +1,6 @@
-"""Gating a workload's time: what it is compared with, and the verdict.  What is slower waits for a second process.
+"""Gates a workload's time: its comparison and the verdict.  A slower workload waits for a second process.
 
-An unchanged kernel is not compared.  A changed one runs beside the machine code of its baseline, a callable beside the
+An unchanged kernel is not compared.  A changed one is paired with the machine code of its baseline, a callable with the
 revision of its baseline in a process of its own.  ``judge`` decides.
 """
 
@@ -35,8 +35,8 @@ from pytest_gpuperf.revision.process import NotPaired
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import CheckedOnly, TestRecord
 from pytest_gpuperf.timing.compare import compare
-from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
-from pytest_gpuperf.timing.process_opponent import limits_of_processes
+from pytest_gpuperf.timing.cubin_reference import BaselineLaunch, CubinReference
+from pytest_gpuperf.timing.process_reference import limits_of_processes
 from pytest_gpuperf.timing.rounds import Rounds
 from pytest_gpuperf.workload.check import check_again
 from pytest_gpuperf.workload.confirm import write_result
@@ -74,7 +74,7 @@ class Timed:
 
 
 def time_workload(run: Run, test: TestRecord, request: Request) -> CheckedOnly | None:
-    """Time and judge the workload and what it costs beside; why there is no time, where it needs none."""
+    """Time and judge the workload and its secondary metrics; why there is no time, where it needs none."""
     evidence, task = test.workloads[request.name], run.options.task
     work = TimedWorkload(run, request, evidence.key, request.identity())
     if isinstance(task, RevisionTask) and run.link is not None and request.launch is None:
@@ -148,14 +148,14 @@ def _not_comparable(measured: Rounds, case: TimeCase, why: str) -> Timed:
 
 
 def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord, launch: Launch) -> Timed:
-    """Let the baseline's machine code run beside the candidate's."""
+    """Pair the candidate with the baseline's machine code."""
     run, request, problem = work.run, work.request, ""
     device, timer = run.device, run.timer
     try:
         baseline = baseline_launch(run, work.key, record, launch)
-        opponent = CubinOpponent(device, timer, launch, baseline, reset=request.reset, cache=request.cache)
+        reference = CubinReference(device, timer, launch, baseline, reset=request.reset, cache=request.cache)
         compared = compare(
-            device, opponent, case.limits, case.alpha, seed=secrets.randbits(32), duration_ns=work.expected_ns(),
+            device, reference, case.limits, case.alpha, seed=secrets.randbits(32), duration_ns=work.expected_ns(),
             budget_s=request.budget_s, sustained=request.sustained, session=run.session.id,
         )  # fmt: skip
     except NotLaunched as error:
@@ -173,11 +173,11 @@ def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord, launch
 
 
 class NotLaunched(Exception):
-    """The baseline's machine code cannot, or may not, run beside the candidate; the message says why and what to do."""
+    """The baseline's machine code cannot or may not be launched; the message says why and what to do."""
 
 
 def baseline_launch(run: Run, key: Key, record: TimeRecord, launch: Launch) -> BaselineLaunch:
-    """The baseline's kernel as it was launched, checked against its record and the launch.  Raises ``NotLaunched``.
+    """The baseline's kernel as launched, checked against the recorded hash and the launch.  Raises ``NotLaunched``.
 
     It runs on the candidate's arrays; under CI not if the default branch lacks it (``run.trust``).
     """
@@ -217,7 +217,7 @@ def baseline_launch(run: Run, key: Key, record: TimeRecord, launch: Launch) -> B
 
 
 def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> Timed:
-    """Let the baseline's revision run the callable beside this one, each in its process."""
+    """Pair the callable with that of the baseline's revision, each in its process."""
     run, options, request = work.run, work.run.options, work.request
     measured = measure_rounds(work, budget_s=request.budget_s / 4)
     now_ns, was, now = measured.time_ns, record.identity.launch, work.identity.launch

@@ -33,7 +33,7 @@ class Request:
     budget_s: float
     """Wall-clock seconds for timing it."""
     metrics: Mapping[str, float | None]
-    """Metrics beside the run's set; a tolerance gates one, None leaves it to the catalogue."""
+    """Further metrics than the run's set; a tolerance gates one, None leaves it to the catalogue."""
     sustained: bool = False
     """Whether the kernel and its baseline each run for seconds at a time."""
     inputs: Callable[[int], Any] | None = None

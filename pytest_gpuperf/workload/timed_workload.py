@@ -18,12 +18,12 @@ from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.time_record import Identity, Round, TimeRecord
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.compare import compare
-from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent
+from pytest_gpuperf.timing.cubin_reference import BaselineLaunch, CubinReference
 from pytest_gpuperf.timing.rounds import LONG_NS, Rounds, Workload, sample_rounds
 from pytest_gpuperf.workload.request import Request
 
 ROUNDS = 4
-"""Of a workload that is recorded, or compared with nothing that could run beside it."""
+"""Of a workload that is recorded, or that cannot be paired."""
 BRIEF_ROUNDS, BRIEF_S = 2, 0.05
 """Rounds that no verdict rests on, and the time for them: they show by how many per cent the machine moved."""
 RETAKES = 3
@@ -47,7 +47,7 @@ class TimedWorkload:
 
     @property
     def baseline(self) -> TimeRecord | None:
-        """The workload's time on record."""
+        """The workload's recorded time."""
         return self.run.store.time(self.target, self.key)
 
     @property
@@ -136,9 +136,9 @@ def draw_aa_test(work: TimedWorkload) -> None:
     if expected_ns >= LONG_NS:
         return
     itself, device = BaselineLaunch(launch.binary), run.device
-    opponent = CubinOpponent(device, run.timer, launch, itself, reset=request.reset, cache=request.cache)
+    reference = CubinReference(device, run.timer, launch, itself, reset=request.reset, cache=request.cache)
     found = compare(
-        device, opponent, limits, AA_ALPHA, seed=secrets.randbits(32), duration_ns=expected_ns,
+        device, reference, limits, AA_ALPHA, seed=secrets.randbits(32), duration_ns=expected_ns,
         budget_s=AA_BUDGET_S,
     ).comparison  # fmt: skip
     if found.decision(limits, AA_ALPHA) is Decision.SLOWER:

@@ -1,6 +1,6 @@
 """From a cubin, and the assembler's log and PTX where they are at hand, to its kernels with their static profiles.
 
-Instructions are read by nvdisasm, but for machine code whose hash is on record: it would say the same.
+Instructions are read by nvdisasm, but not for machine code of a recorded hash: it would say the same.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pytest_gpuperf.model.evidence import UNKNOWN_TOOLCHAIN, KernelBinary, Stati
 Name = TypeVar("Name", bound=Hashable)
 
 Recorded = Mapping[str, StaticProfile]
-"""Profiles on record, by the hash of their code."""
+"""Recorded profiles, by the hash of their code."""
 NOTHING_RECORDED: Recorded = MappingProxyType({})
 NOTHING_SPILLED: Mapping[str, Spills] = MappingProxyType({})
 
@@ -109,7 +109,7 @@ def profile_of(cubin: Cubin, kernel: CubinKernel, spills: Mapping[str, Spills] =
 def with_instructions(
     arch: str, codes: Mapping[Name, Unread], recorded: Recorded = NOTHING_RECORDED
 ) -> dict[Name, StaticProfile]:
-    """Profiles with instructions, by any name: those on record, the others by one run of nvdisasm.
+    """Profiles with instructions, by any name: recorded ones, the others by one run of nvdisasm.
 
     Without a log there are no spills if the code does not use local memory; otherwise arrays may be there too.
     Raises ``BadCubin``, ``ToolchainMissing``.

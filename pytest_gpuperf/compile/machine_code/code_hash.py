@@ -76,7 +76,7 @@ def _section(elf: Elf, section: Section) -> tuple[bytes, bytes]:
 
 
 def _launch_facts(cubin: Cubin, kernel: CubinKernel) -> list[bytes]:
-    """What a launch needs besides code; of a tile kernel what the driver runs on the host before it, too."""
+    """What a launch needs in addition to code; for a tile kernel also the host code that the driver runs before it."""
     figures = (kernel.registers, kernel.stack_bytes, kernel.shared_bytes, kernel.barriers)
     facts = [struct.pack("<4Q", *figures)]
     for number, value in sorted(kernel.attributes):

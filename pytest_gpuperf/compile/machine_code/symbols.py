@@ -76,7 +76,7 @@ def find_kernel(name: str, symbols: Iterable[str], place: str) -> str:
 
 
 def named_alike(expression: str, symbols: Iterable[str]) -> str | None:
-    """The symbol of the instance of a template that a name expression stands for; None if there is not one alone.
+    """The symbol of the instance of a template that a name expression names; None if it is not exactly one.
 
     Blanks do not count, nor suffixes of literals: ``copy<4u>`` is ``copy<4>`` to people.
     """
@@ -141,7 +141,7 @@ _OF_LIBRARY = re.compile(r"(CUB|THRUST)_\d[\w]*")
 _NUMBERED = re.compile(r"(Ut|E)\d+_")
 """Ends of what is numbered in the order of its file: unnamed types and lambdas (``UlfE0_``)."""
 _NUMBERED_TAG = re.compile(r"(__nv_h?dl_(?:trailing_return_)?tagI.*?Lj)\d+(?=E)")
-"""Of what stands for a lambda that the host hands to a kernel."""
+"""Of the type of a lambda that the host passes to a kernel."""
 
 
 def stable_symbol(symbol: str) -> str:

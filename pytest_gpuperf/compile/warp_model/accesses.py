@@ -49,7 +49,7 @@ class Visit:
     pattern: Pattern | None = None
     """Of a memory instruction."""
     divides: bool = False
-    """It stands for a division or root with a slow path."""
+    """It is part of a division or root with a slow path."""
     other_way: int | None = None
     """Target of a conditional branch that was not taken."""
     comparison: RegisterComparison | None = None

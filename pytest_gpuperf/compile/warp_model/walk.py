@@ -5,7 +5,7 @@ twice: the second round shows what every further one costs, and how many there a
 is walked in all its rounds: they are the steps of a tree, and no two of them alike.  A call on a side that data decide
 is the slow path of a division or a root: it is counted, not walked.
 
-The first warp of a block stands for all of them, unless the thread's index decides about its way.
+The first warp of a block represents all of them, unless the thread's index decides about its path.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MODEL_VERSION = 24
 MOST_VISITS = 100_000
 """Instructions walked before a dry run is given up, about a second: deep nests of loops and calls."""
 MOST_WARPS = 7
-"""Walked beside the first one of a block, if they go different ways; each stands for those around it."""
+"""Walked in addition to the first one of a block, if their paths differ; each represents those around it."""
 BLOCK_VISITS = 5_000
 """Instructions walked for them, some hundredths of a second."""
 
@@ -144,7 +144,7 @@ class Walk:
 
     @property
     def writes(self) -> bool:
-        """Whether the way comes to anything that writes to memory."""
+        """Whether the path writes to memory."""
         return any(visit.step.klass in ("global_store", "atomic", "bulk_copy") for visit in self.visits)
 
     def _visit(self, step: Step) -> int | None:
@@ -242,13 +242,13 @@ class Walk:
         return head
 
     def _forget(self, body: Container[int], head: int, end: int) -> None:
-        """Loops that begin in the body of this one begin anew when the way comes to them; one around it may share its
-        head."""
+        """Loops that begin in the body of this one start again when the path reaches them; one around it may share
+        its head."""
         for loop in [(inner, last) for inner, last in self._arrivals if inner in body and (inner > head or last < end)]:
             del self._arrivals[loop]
 
 
 def _let_stand_for(visits: Sequence[Visit], rounds: float) -> None:
-    """Let a walked round stand for so many."""
+    """Count a walked round as so many."""
     for visit in visits:
         visit.times *= rounds

@@ -9,7 +9,7 @@
   The event behind such a replay notices its end in steps: on an H200 readings of one kernel lie in lumps 0.22 us
   apart, by where its code and commands lie.  Along 32 kernels of 21 us, each 15 ns longer than the one before,
   readings strayed by 48 ns where each had a graph, and by no more than noise where each had twelve.  So a slot has
-  several graphs that take turns.
+  several graphs, interleaved.
 
 * a slot of a single sample that drops none is one long launch, between two events as it is.
 
@@ -28,7 +28,7 @@ from pytest_gpuperf.model.limits import TimerName
 from pytest_gpuperf.model.time_record import CacheMode
 
 MOST_NODES = 1000
-"""Bound of a graph, and of graphs that take turns together unless each slot has but one; much larger ones have crashed
+"""Bound of a graph, and of interleaved graphs together unless each slot has but one; much larger ones have crashed
 drivers and cost seconds to instantiate."""
 SAMPLES_PER_GRAPH = 3
 """Samples of single runs in a graph; a pilot's slots have as many, so it sees what a larger block will."""

@@ -20,7 +20,7 @@ from pytest_gpuperf.results import Ended, Results
 from pytest_gpuperf.revision import process, server
 from pytest_gpuperf.revision.process import places_there
 from pytest_gpuperf.revision.server import RevisionServer
-from pytest_gpuperf.timing.process_opponent import Link, OtherSideLost, Quit, RunTest, Started, TestEnded
+from pytest_gpuperf.timing.process_reference import Link, OtherSideLost, Quit, RunTest, Started, TestEnded
 
 KERNELS = (WorkloadEvidence(key=Key(module="m.py", test="test_early", workload="work")),)
 

@@ -18,7 +18,7 @@ from pytest_gpuperf.model.task import REVISION_FILE, Revision, read_revision
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.revision.against import reworded
 from pytest_gpuperf.revision.evidence import RevisionBaselines, update_of
-from pytest_gpuperf.timing.process_opponent import TestEnded
+from pytest_gpuperf.timing.process_reference import TestEnded
 
 SHA = make_time(make_session()).cubin
 REVISION = Revision(commit="c0", name="c0 (yesterday)", archs=("sm_90",))

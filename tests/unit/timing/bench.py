@@ -15,7 +15,7 @@ from pytest_gpuperf.timing.rounds import Workload
 
 
 class Bench:
-    """Device, timer and opponent: sample i takes ``base_ns * noise(i)``, and ``ratio`` times that of the candidate."""
+    """Device, timer and reference: sample i takes ``base_ns * noise(i)``, and ``ratio`` times that of the candidate."""
 
     name = "cupti"
     tick_ns = 1.0

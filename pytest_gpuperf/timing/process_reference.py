@@ -1,4 +1,4 @@
-"""Another process's workload beside this one's: messages, a timer that measures on either side, and the opponent.
+"""Another process's workload and this one's: messages, a timer that measures on either side, and the comparison's.
 
 The process that gates measures its own slots and asks the other one, which waits in the middle of the same test of
 another revision, for its slots.  A request is answered when the GPU is idle again, so that never more than one of the
@@ -152,7 +152,7 @@ class Link:
 
 
 def run_there() -> NoReturn:
-    """Stands for the other side's workload in a ``Slot``; it is never called."""
+    """Placeholder of the other side's workload in a ``Slot``; it is never called."""
     raise AssertionError("the other side's workload runs in its own process")
 
 
@@ -188,8 +188,8 @@ class TwoSidedTimer:
         return answer.times
 
 
-class ProcessOpponent:
-    """An ``Opponent``: the workload of the other process, which waits at it, against ``run`` of this one."""
+class ProcessReference:
+    """A ``Reference``: the workload of the other process, which waits at it, against ``run`` of this one."""
 
     remarks: tuple[str, ...] = ()
 

@@ -17,10 +17,10 @@ from pytest_gpuperf.judge.decision import ALPHA, Decision
 from pytest_gpuperf.model.limits import LIMITS
 from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.timing.compare import compare
-from pytest_gpuperf.timing.process_opponent import (
+from pytest_gpuperf.timing.process_reference import (
     Link,
     OtherSideLost,
-    ProcessOpponent,
+    ProcessReference,
     Ready,
     RemoteSamples,
     Resume,
@@ -111,12 +111,12 @@ def test_each_side_takes_its_own_slots(links: tuple[Link, Link]) -> None:
 def test_pairs_of_processes_decide(links: tuple[Link, Link], ratio: float, mean_ns: float, decision: Decision) -> None:
     here, there, resets = Side(noisy(mean_ns * ratio)), Side(noisy(mean_ns)), list[int]()
     with serving(links[1], there):
-        opponent = ProcessOpponent(
+        reference = ProcessReference(
             here.device, here.timer, links[0], lambda: None, reset=lambda: resets.append(1), cache="cold",
             patience_s=SOON_S,
         )  # fmt: skip
         found = compare(
-            here.device, opponent, LIMITS, ALPHA, seed=3, duration_ns=mean_ns, budget_s=SOON_S
+            here.device, reference, LIMITS, ALPHA, seed=3, duration_ns=mean_ns, budget_s=SOON_S
         ).comparison  # fmt: skip
         links[0].send(Resume())
     assert found.decision(LIMITS, ALPHA) is decision

@@ -19,7 +19,7 @@ from pytest_gpuperf.model.evidence import KernelBinary, Parameter
 from pytest_gpuperf.model.limits import LIMITS
 from pytest_gpuperf.timing.blocks import MOST_PAD, PAD_STEP, RELOAD_EVERY
 from pytest_gpuperf.timing.compare import Compared, compare
-from pytest_gpuperf.timing.cubin_opponent import BaselineLaunch, CubinOpponent, MovingBuffers
+from pytest_gpuperf.timing.cubin_reference import BaselineLaunch, CubinReference, MovingBuffers
 
 PARAMETERS = tuple(Parameter(offset=8 * i, size=size, type=name) for i, (size, name) in enumerate(
     [(8, "float const*"), (8, "float*"), (4, "int")]))  # fmt: skip
@@ -69,16 +69,16 @@ def launch_of(gpu: Gpu, *arrays: Any, instructions: int = 200) -> Launch:
 
 
 def paired(gpu: Gpu, launch: Launch | None = None, *, reset: Any = None, seed: int = 7) -> Compared:
-    opponent = CubinOpponent(gpu, gpu.timer(), launch or launch_of(gpu), BaselineLaunch(binary()), reset=reset)
-    return compare(gpu, opponent, LIMITS, ALPHA, seed=seed, duration_ns=1e4, budget_s=5.0)
+    reference = CubinReference(gpu, gpu.timer(), launch or launch_of(gpu), BaselineLaunch(binary()), reset=reset)
+    return compare(gpu, reference, LIMITS, ALPHA, seed=seed, duration_ns=1e4, budget_s=5.0)
 
 
 def test_both_modules_are_loaded_anew_every_eighth_block_in_an_order_of_the_coin(gpu: Gpu) -> None:
     """What comes of lying behind the other one falls to either side."""
-    opponent = CubinOpponent(gpu, gpu.timer(), launch_of(gpu, instructions=201), BaselineLaunch(binary()))
+    reference = CubinReference(gpu, gpu.timer(), launch_of(gpu, instructions=201), BaselineLaunch(binary()))
     coin = random.Random(1)
     for call in range(40 * RELOAD_EVERY):
-        opponent.place(call, coin)
+        reference.place(call, coin)
     assert len(gpu.loaded) == 2 * 40
     pairs = list(zip(gpu.loaded[::2], gpu.loaded[1::2], strict=True))
     assert set(pairs) == {(200, 201), (201, 200)}

@@ -1,4 +1,4 @@
-"""A baseline's machine code beside the candidate's, in one process.
+"""A baseline's machine code and the candidate's, in one process.
 
 Both are loaded into modules of their own and run on the same stream and the same buffers, each in its own grid, block
 and shared memory; before each block the buffers move, before every eighth the modules are loaded anew.
@@ -36,8 +36,8 @@ class BaselineLaunch(NamedTuple):
     """Where they are not the candidate's."""
 
 
-class CubinOpponent:
-    """An ``Opponent``: see the module."""
+class CubinReference:
+    """A ``Reference``: see the module."""
 
     def __init__(
         self, device: Device, timer: Timer, launch: Launch, baseline: BaselineLaunch, *,
