@@ -223,7 +223,7 @@ def test_arguments_that_cannot_be_formed_again_are_not_comparable(recorded):
             r".*work  NOT-COMPARABLE  on simulated-gpu \(time\)  x1\.[3-6]\d+  6\.\d+ us -> \d+\.?\d* us",
             r" .*against the recorded time",
             r" +the baseline cannot be launched as recorded: the record names 2 arrays float32\[2048\], and .*: record "
-            r"the baseline anew .*; argument 1 was float32\[2048\] and is float32\[2112\]",
+            r"the baseline again .*; argument 1 was float32\[2048\] and is float32\[2112\]",
         ]
     )
 
