@@ -44,7 +44,7 @@ def make_private(folder: Path) -> None:
         raise PermissionError(f"it belongs to another user, number {status.st_uid}")
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise PermissionError(
-            f"other users may write to it, mode {stat.S_IMODE(status.st_mode):o}; chmod 700 {folder} ends that"
+            f"other users may write to it, mode {stat.S_IMODE(status.st_mode):o}; run chmod 700 {folder}"
         )
 
 

@@ -48,8 +48,8 @@ REMEDIES = {
     MissingCause.SKIPPED: "remove the skip, measure before the expected failure, or delete the test",
     MissingCause.NEEDED_GPU: f"{PUT_BEHIND}: without a GPU a test ends there by itself, and needs no skip",
     MissingCause.NOT_REACHED: (
-        f"let it call cuda_kernel(...) or gpuperf(...) again, for this architecture too; {PUT_BEHIND}; or take its "
-        "records away: gpuperf baselines rm NAME; if it was renamed: gpuperf baselines mv OLD NEW"
+        f"let it call cuda_kernel(...) or gpuperf(...) again, for this architecture too; {PUT_BEHIND}; or remove "
+        "its records: gpuperf baselines rm NAME; if it was renamed: gpuperf baselines mv OLD NEW"
     ),
 }  # fmt: skip
 

@@ -98,7 +98,7 @@ class Measurement:
         if value is None and not self._rounds:
             raise self._untimed
         if value is None:
-            raise NotDeclared(f"{self.name} has no {name}: pass it to gpuperf: gpuperf(..., {asking})")
+            raise NotDeclared(f"{self.name} has no {name}: call gpuperf(..., {asking})")
         return value
 
     @property

@@ -87,9 +87,9 @@ ARGUMENTS = {
     "metrics=[3]": "is not valid",
 }
 FIGURES = {
-    "gpuperf(launch).bandwidth": "other has no bandwidth: pass it to gpuperf: gpuperf(..., bytes=n)",
-    "gpuperf(launch).flops": "other has no flops: pass it to gpuperf: gpuperf(..., flops=n)",
-    "gpuperf(launch).memory_bytes": "has no memory_bytes: pass it to gpuperf: gpuperf(..., measure=('memory',))",
+    "gpuperf(launch).bandwidth": "other has no bandwidth: call gpuperf(..., bytes=n)",
+    "gpuperf(launch).flops": "other has no flops: call gpuperf(..., flops=n)",
+    "gpuperf(launch).memory_bytes": "has no memory_bytes: call gpuperf(..., measure=('memory',))",
     "gpuperf(launch, name='x')\ngpuperf(lambda: launch(), name='call').registers":
         "call is a callable without a kernel of its own: it has no static evidence",
     "assert gpuperf(launch).time_ns < 1": " ns>.time_ns",
