@@ -20,7 +20,7 @@ def pytest_gpuperf_device(config: pytest.Config, worker: int | None) -> Device |
 
 
 def device_given(config: pytest.Config, worker: int | None) -> Device | None:
-    """What ``pytest_gpuperf_device`` returns; None if nothing.
+    """The result of ``pytest_gpuperf_device``; None without one.
 
     Raises ``pytest.UsageError`` that names the files or plugins that implement it.
     """

@@ -105,7 +105,7 @@ def _flag(default: Any, name: str, help: str, kind: Kind = SWITCH, **how: Any) -
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Options:
-    """What this run was asked to do; the help of a flag says what its field is."""
+    """The options of a run; the help of a flag describes its field."""
 
     # fmt: off
     enabled: bool = _flag(
@@ -170,7 +170,7 @@ class Options:
         "seconds after which a running kernel counts as endless (default 60)",
         _number(1, 86400, " seconds"), metavar="SECONDS", ini="float")
     task: ChildTask | None = _flag(None, "--gpuperf-task", argparse.SUPPRESS, FOLDER)
-    """What this process does for the run that started it; None: a user did."""
+    """The task of a child process; None in a process that a user started."""
     # fmt: on
     undecided: Action = "warn"
     """Of INCONCLUSIVE, and of what a machine without a GPU could not reach: ``open`` where it was given."""

@@ -84,12 +84,12 @@ def _by_hand(config: pytest.Config, field: str) -> bool:
 
 
 def _origin(config: pytest.Config, field: str) -> str:
-    """What a value was given by, for messages."""
+    """The source of a value, for messages: a flag or a setting."""
     return FLAGS[field].name if _by_hand(config, field) else f"ini setting {FLAGS[field].ini_name}"
 
 
 def _value(config: pytest.Config, field: str, flag: Flag) -> Any:
-    """What the flag or the ini setting says, None if neither does.  Raises ``pytest.UsageError``."""
+    """The value of the flag or the ini setting, None without both.  Raises ``pytest.UsageError``."""
     given, origin = config.getoption(f"gpuperf_{field}"), _origin(config, field)
     if given is None:
         try:

@@ -31,7 +31,7 @@ class Ended(NamedTuple):
 
 
 class TestsFound(msgspec.Struct):
-    """What was collected; ids as in node ids."""
+    """The collected tests; ids as in node ids."""
 
     __test__ = False
 
@@ -80,7 +80,7 @@ class Results:
         self.by_test: dict[str, TestEvidence] = {}
         """By node id."""
         self.so_far = TestsFound()
-        """What is collected, until the collection ends."""
+        """The tests collected so far, until the collection ends."""
         self._chosen = False
         """Whether the collection is complete: pytest reports its finish even if something ended it early."""
 
@@ -183,7 +183,7 @@ def may_measure(item: pytest.Item) -> bool:
 
 
 def skip_reason(report: pytest.CollectReport | pytest.TestReport) -> str:
-    """What a skip gives as its reason, in one line."""
+    """The reason of a skip, in one line."""
     where = report.longrepr
     text = str(where[2]) if isinstance(where, tuple) else str(where or "")
     return " ".join(text.removeprefix("Skipped: ").split())

@@ -1,4 +1,4 @@
-"""What one process of a run shares: its GPU, its compiler, the baselines, and what it keeps from test to test.
+"""State that the tests of one process share: its GPU, its compiler, the baselines, and notes from test to test.
 
 Everything is opened when a test first needs it, once.  Workers of pytest-xdist share none of it.
 """
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """What the tests of one process share."""
+    """The shared state of the tests of one process."""
 
     def __init__(self, config: pytest.Config, options: Options, results: Results | None = None) -> None:
         self.config = config
@@ -60,7 +60,7 @@ class Run:
         self.results = results or Results()
         """Which tests this process collected; in the one that reports, what all of them found."""
         self.outcome = Outcome()
-        """What the end of the run has to report."""
+        """Results that the end of the run reports."""
         self.confirmed = 0
         """Tests of which a second process has confirmed a regression."""
         self.link: Link | None = None
@@ -72,7 +72,7 @@ class Run:
         self.test_began = time.perf_counter()
         """When the test in hand did."""
         self.recorded_ns = 0.0
-        """What the workload in hand took when it was recorded; 0 if that is not known."""
+        """Recorded time of the current workload; 0 if it is not known."""
         self.collected: Collected | None = None
         """Counters; None before the first question for them."""
         self._hold: ExitStack | None = None

@@ -27,7 +27,7 @@ SHARED: pytest.StashKey[SharedFixtures] = pytest.StashKey()
 
 
 def run_of(config: pytest.Config) -> Run:
-    """What this process shares, made at first use."""
+    """The shared state of this process, made at first use."""
     if RUN not in config.stash:
         from pytest_gpuperf.run import Run  # noqa: PLC0415 a plain run has none
 
@@ -36,7 +36,7 @@ def run_of(config: pytest.Config) -> Run:
 
 
 def record_of(item: pytest.Item) -> TestRecord:
-    """What one test found, made when it first asks for a fixture."""
+    """The record of one test, made when it first asks for a fixture."""
     if TEST_RECORD not in item.stash:
         item.stash[TEST_RECORD] = new_record(item.nodeid)
     return item.stash[TEST_RECORD]
@@ -75,7 +75,7 @@ class CompileLocation(NamedTuple):
     folder: Path
     """Paths are relative to it."""
     file: str
-    """What messages call the file in that folder."""
+    """Name of the file in messages."""
 
 
 @dataclasses.dataclass(eq=False)

@@ -1,4 +1,4 @@
-"""What one test found: its kernels, its workloads, and how it ended; and the ways in which it may end.
+"""The record of one test: its kernels, its workloads and its end; and the exceptions that may end it.
 
 A kernel that the test launches is judged as its workload.  One that is only compiled is a workload of its own, under
 its name or a label that distinguishes it from others of that name.  A kernel of a fixture that several tests share
@@ -83,7 +83,7 @@ class CompiledKernel:
 
 
 class TestRecord:
-    """What one test found so far; also of a fixture that tests share, for its kernels."""
+    """The kernels and workloads of one test so far; also those of a fixture that tests share."""
 
     __test__ = False
 
@@ -102,13 +102,13 @@ class TestRecord:
         self.status: Status = "complete"
         self.reason = ""
         self.red_signature, self.severity = "", 1.0
-        """What the failure of the gate has in common with others like it, and its largest ratio of times."""
+        """Key of similar failures of the gate, and the largest ratio of times."""
         self.ended_in: Literal["", "setup", "call"] = ""
         """The phase that ended the test; empty while it runs."""
         self.subtest_stopped = False
         """Whether a subtest stopped early, and the test went on."""
         self.failed_measurement: BaseException | None = None
-        """What a measurement raised first: it fails the test also where the test caught it, or a thread ended."""
+        """The first exception of a measurement: it fails the test even if the test caught it, or a thread did."""
 
     @property
     def node_id(self) -> str:

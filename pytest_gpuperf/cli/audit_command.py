@@ -87,7 +87,7 @@ class Pair(NamedTuple):
 
 
 class AuditedPairs(NamedTuple):
-    """What a comparison of two builds found."""
+    """The result of a comparison of two builds."""
 
     pairs: list[Pair]
     renamed: list[tuple[AuditedKernel, AuditedKernel]]
@@ -168,7 +168,7 @@ def _judged(kernel: AuditedKernel, before: StaticRecord, after: StaticRecord) ->
 
 
 def _as_text(found: AuditedPairs, *, markdown: bool) -> str:
-    """What differs."""
+    """The differences as text."""
     changed = [pair.judgement for pair in found.pairs if pair.judgement.verdict is not Verdict.UNCHANGED]
     others = [*found.new, *found.removed, *(kernel for pair in found.renamed for kernel in pair)]
     symbols = [one.key.workload for one in changed] + [one.record.kernel for one in others]

@@ -205,7 +205,7 @@ def _tried(node_id: str, good: str, commit: str, start: Path, wanted: Collection
 
 
 def _refusals(lines: Iterable[str]) -> Iterator[str]:
-    """What pytest refuses to run for, where it says so: ``unrecognized arguments: --fast`` follows its usage."""
+    """Why pytest refused to run, if it says so: ``unrecognized arguments: --fast`` follows its usage."""
     for line in lines:
         _, mark, refused = line.partition(": error: ")
         if mark or (line.startswith("ERROR") and not line.startswith("ERROR: usage: ")):

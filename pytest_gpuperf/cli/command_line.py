@@ -35,7 +35,7 @@ COMMANDS = {
     "history": "show times and registers over the commits of the baselines",
     "baselines": "list baselines, let them follow a renaming, remove some",
 }
-"""What each does.  A command has a module of its own, with ``add_arguments`` and ``execute``."""
+"""Their descriptions.  A command has a module of its own, with ``add_arguments`` and ``execute``."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

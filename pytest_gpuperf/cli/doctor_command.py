@@ -133,7 +133,7 @@ def probe_compiler() -> list[ProbeResult]:
 
 
 def _asked(name: str, describe: Callable[[], str], *, required: bool = True) -> ProbeResult:
-    """What ``describe`` tells, or why it cannot; cuobjdump is for ``gpuperf audit`` and ``from_cubin`` alone."""
+    """The result of ``describe``, or its error; only ``gpuperf audit`` and ``from_cubin`` need cuobjdump."""
     try:
         return ProbeResult("static", name, "ok", describe())
     except GpuperfError as problem:  # whose message may name its remedy; the extra is one that always works

@@ -83,7 +83,7 @@ def explain_all(
 
 
 def _compared(work: WorkloadEvidence, before: Side | None, after: Side) -> str:
-    """What the workload was compared with."""
+    """The other side of the workload's comparison."""
     if before is None:
         if any(judgement.verdict is Verdict.NOT_COMPARABLE for judgement in work.judgements):
             return "none that is comparable with this workload"

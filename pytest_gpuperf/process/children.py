@@ -146,12 +146,12 @@ def select(config: pytest.Config, items: list[pytest.Item], task: ChildTask) -> 
 
 
 def log_lines(log: Path) -> list[str]:
-    """What a child printed; nothing if it was never started."""
+    """The output of a child; empty if it was never started."""
     return log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
 
 
 def errors_in(log: Iterable[str]) -> list[str]:
-    """What pytest gives as errors in the lines that it prints, in their order: those that begin with ``E``."""
+    """The errors in pytest's output, in order: lines that begin with ``E``."""
     return [line[1:].strip() for line in log if line.startswith("E ") and not _PROGRESS.search(line)]
 
 
@@ -228,7 +228,7 @@ def given_places(config: pytest.Config) -> list[str]:
 
 
 def own_options(config: pytest.Config, folder: Path, root: Path, ini: Path | None) -> Iterator[str]:
-    """What takes back the options that are not for a child: its files go to ``folder``, pytest's root is ``root``."""
+    """Flags that replace options not meant for a child: its files go to ``folder``, pytest's root is ``root``."""
     own = folder / "pytest"
     own.mkdir(parents=True, exist_ok=True)
     yield f"--rootdir={root}"

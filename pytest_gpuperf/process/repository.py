@@ -1,4 +1,4 @@
-"""What git says of the repository that tests lie in."""
+"""Git's facts on the repository of the tests."""
 
 from __future__ import annotations
 

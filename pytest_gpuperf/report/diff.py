@@ -192,7 +192,7 @@ def built_entries(judgements: Iterable[Judgement], names: Mapping[str, str]) -> 
 
 
 def _rank(one: Judgement) -> tuple[bool, float, str, str, tuple[int, str]]:
-    """What got worse first: how much stack was added, then how much occupancy was lost."""
+    """Sort key, the worst first: added stack, then lost occupancy."""
     grown = {change.what: float(change.after) - float(change.before) for change in one.changes}
     weight = 1000 * grown.get("stack frame", 0.0) - grown.get("occupancy", 0.0)
     return one.verdict is not Verdict.WORSE, -weight, one.key.module, one.key.workload, arch_order(one.target)

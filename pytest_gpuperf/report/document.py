@@ -83,7 +83,7 @@ class Row(NamedTuple):
     lines: tuple[str, ...]
     """Remarks of the terminal on it, line by line; empty if there are none."""
     alike: str
-    """What it has in common with others whose words differ in names and figures alone; empty without words."""
+    """Key of rows whose lines differ only in names and figures; empty without lines."""
 
     @property
     def name(self) -> str:
@@ -207,5 +207,5 @@ def _of_peak(per_second: float, unit: str, peak: float | None) -> str:
 
 
 def _is_explained(judged: Judgement) -> bool:
-    """Whatever does not pass, but for new workloads that are no renamed ones."""
+    """Whether it does not pass; of new workloads only the renamed ones count."""
     return judged.renamed if judged.verdict is Verdict.NEW else not judged.verdict.is_pass

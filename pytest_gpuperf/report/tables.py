@@ -77,7 +77,7 @@ class Table:
 
 
 class Cells(NamedTuple):
-    """What a table has of one workload."""
+    """A table's row of one workload."""
 
     key: Key
     cells: tuple[str, ...]

@@ -213,7 +213,7 @@ def begin(config: pytest.Config) -> None:
 
 
 def with_itself(config: pytest.Config, revision: Revision) -> str:
-    """What to say where the revision is what is checked out, and nothing of it was changed; empty where it is not."""
+    """A remark if the revision is checked out here without changes; else empty."""
     here = commit_of(config.rootpath)
     if here.name != revision.commit or here.dirty:
         return ""

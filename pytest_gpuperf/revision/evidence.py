@@ -1,4 +1,4 @@
-"""What the tests of another revision ran, in the place of baselines."""
+"""Evidence of another revision's tests, in the place of baselines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_gpuperf.timing.process_reference import TestEnded
 
 
 class RevisionBaselines(BaselineStore):
-    """What the tests of a revision ran so far, in memory, and in the folder for other processes."""
+    """Evidence of the revision's tests so far: in memory, and in a folder for other processes."""
 
     def __init__(self, root: Path, again: Callable[[str], None]) -> None:
         """``again`` is called with the node id of a test whose workload is missing."""
@@ -68,7 +68,7 @@ def _without_code(update: Update) -> Update:
 
 
 def update_of(ended: TestEnded) -> Update:
-    """What a test of the revision ran, as an update would record it; its single round says how long that takes."""
+    """The evidence of a test of the revision, as an update would record it; its time is a single round."""
     test = ended.evidence
     assert test is not None
     cubins = unpacked([test])

@@ -75,7 +75,7 @@ class ForeignFiles:
         return tuple(self._found)
 
     def _reason(self, how: str, path: str, module: str) -> str:
-        """What is wrong with one file; empty for nothing."""
+        """Why one file is foreign; empty if it is not."""
         file = os.path.realpath(path)
         if within(file, str(self._tree)):
             return ""

@@ -73,7 +73,7 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
 
 
 def raised_in_test_case(item: pytest.Item) -> BaseException | None:
-    """What the test of a ``unittest.TestCase`` raised: its runner keeps that to itself, to be reported later.
+    """The exception of a test of a ``unittest.TestCase``, whose runner keeps it for its own report.
 
     Taken from it here, since the test's end may be another one.  Several are left alone: the test and its cleanup.
     """
@@ -183,7 +183,7 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
 
 
 def _attach_failure(report: pytest.TestReport, run: Run, test: TestRecord) -> None:
-    """What else a failed test shows: a test that failed by its own assertion, what the gate would have said."""
+    """A section of a test that failed by its own assertion: the gate's message."""
     if test.red_signature:
         report.gpuperf_red, report.gpuperf_severity = test.red_signature, test.severity  # type: ignore[attr-defined]
     failed = exit_policy.failures(test.judgements, run.options)
@@ -193,7 +193,7 @@ def _attach_failure(report: pytest.TestReport, run: Run, test: TestRecord) -> No
 
 
 def evidence_of(run: Run, test: TestRecord) -> TestEvidence:
-    """What this test found, as it travels."""
+    """The test's evidence, as its report carries it."""
     found = TestEvidence(
         module=test.module, test=test.test, status=test.status, reason=test.reason,
         workloads=tuple(test.workloads.values()),

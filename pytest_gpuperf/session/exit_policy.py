@@ -20,7 +20,7 @@ from pytest_gpuperf.update import accepts
 
 
 class Effect(enum.Enum):
-    """What a verdict does to its test."""
+    """The effect of a verdict on its test."""
 
     PASS = "pass"
     REMARK = "pass, with a remark"
@@ -64,7 +64,7 @@ def treatment_of(judgement: Judgement) -> Treatment:
 
 
 def effect(judgement: Judgement, options: Options) -> Effect:
-    """What this judgement does to its test under these options."""
+    """The effect of this judgement on its test under these options."""
     return _effect_of(treatment_of(judgement), options)
 
 

@@ -65,7 +65,7 @@ class Missing(NamedTuple):
 
 
 class Seen:
-    """What a run collected, how it went, and what is recorded.  Raises ``BaselineError``."""
+    """The collected tests of a run, their ends, and the recorded workloads.  Raises ``BaselineError``."""
 
     def __init__(self, session: pytest.Session, run: Run, found: TestsFound) -> None:
         self._config, self._found, self._results = session.config, found, run.results

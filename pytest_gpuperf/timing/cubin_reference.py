@@ -23,7 +23,7 @@ from pytest_gpuperf.timing.blocks import MOST_PAD, PAD_STEP, RELOAD_EVERY, Sides
 from pytest_gpuperf.timing.rounds import Workload
 
 OF_BASELINE = " of the baseline"
-"""What a kernel's name has behind it where it is the baseline's machine code that runs."""
+"""Suffix of a kernel's name in errors of the baseline's machine code."""
 
 
 class BaselineLaunch(NamedTuple):

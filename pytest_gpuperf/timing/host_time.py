@@ -32,7 +32,7 @@ def host_time(
     run: Callable[[], Any], reset: Callable[[], Any] | None, wait: Callable[[], None], duration_ns: float, *,
     driver: str, budget_s: float,
 ) -> HostTime:  # fmt: skip
-    """What ``run``, which takes ``duration_ns`` on the GPU, takes the host: medians over exchanges with the fixed work.
+    """Host time of ``run``, which takes ``duration_ns`` on the GPU: medians over exchanges with the fixed work.
 
     Takes no more exchanges once ``budget_s`` seconds are over.
     """
@@ -76,7 +76,7 @@ def _called(run: Callable[[], Any], reset: Callable[[], Any] | None = None) -> i
 
 
 class _FixedWorkPiece:
-    """What the fixed work makes and calls."""
+    """An object that the fixed work makes and calls."""
 
     def __init__(self, number: int, name: str) -> None:
         self.number = number

@@ -109,9 +109,9 @@ class TestEnded(Record, frozen=True, tag="ended"):
     why: str
     """Its failure or the reason of its skip; empty if it passed, and if there is no such test."""
     failed: bool = False
-    """What it ran is known, and not whether that is right."""
+    """Its evidence is complete, but its results may be wrong."""
     evidence: TestEvidence | None = None
-    """What it ran, with the machine code of it."""
+    """Its evidence, with machine code."""
     foreign: tuple[str, ...] = ()
     """As of ``Ready``."""
     last: bool = False

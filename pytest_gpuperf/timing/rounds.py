@@ -124,7 +124,7 @@ def warm_up(
 
 
 def disturbances(before: DeviceState, after: DeviceState, outliers: float = 0.0) -> Iterator[str]:
-    """What makes a batch of samples unfit to be a record, as messages with advice.
+    """Reasons why a batch of samples is unfit to be recorded, as messages with advice.
 
     ``before`` and ``after`` are the GPU's states around it, ``outliers`` the share that ``outlier_share`` found.
     """

@@ -99,9 +99,9 @@ class FreshInputs:
         self._name, self._factory = name, factory
         self._seeds = (stream_of(number) >> (64 - SEED_BITS) for number in itertools.count())
         self.made = self._make(None)
-        """What the factory made last, which no run has changed."""
+        """The factory's last result, which no run has changed."""
         self.arguments = first = tuple(map(_copy, self.made))
-        """What a callable is given."""
+        """Arguments of a callable."""
         if launch is not None:
             arrays = filter(array_facts, launch.arguments)
             self.arguments = tuple(one for one in arrays if not any(one is output for output in outputs))
@@ -127,7 +127,7 @@ class FreshInputs:
 
 
 def _misfits(made: Sequence[Any], targets: Sequence[Any]) -> Iterator[str]:
-    """What a workload cannot take, or not in the place of its own arrays."""
+    """Problems of inputs that do not fit the workload's arrays."""
     for one in made:
         if not (hasattr(one, "shape") and hasattr(one, "dtype")):
             yield f"{type(one).__name__}: it takes CuPy arrays and PyTorch tensors"

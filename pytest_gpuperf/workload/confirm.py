@@ -94,7 +94,7 @@ def _unsettled(suspect: Suspect, why: str) -> Judgement:
 def _in_another_process(
     item: pytest.Item, run: Run, suspects: Sequence[Suspect]
 ) -> tuple[Mapping[SuspectPlace, Confirmation], str]:
-    """What another process finds of each suspect, and why it found nothing where it did not."""
+    """The findings of another process on each suspect, and why some are missing."""
     if run.confirmed >= MOST_CONFIRMED:
         return {}, f"{MOST_CONFIRMED} tests of this process were confirmed already; run this test alone"
     limit_s = TIMEOUT_S + LIMIT_FACTOR * (time.perf_counter() - run.test_began)

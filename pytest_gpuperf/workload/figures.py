@@ -66,7 +66,7 @@ def _exactly(work: TimedWorkload, kind: Literal["accuracy", "memory"]) -> tuple[
 
 
 def _accuracy(work: TimedWorkload) -> float:
-    """What the test's ``accuracy=`` says of one run."""
+    """The error of one run, by the test's ``accuracy=``."""
     request = work.request
     request.run()
     work.run.device.synchronize()

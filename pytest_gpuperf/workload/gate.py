@@ -62,7 +62,7 @@ _TRUST = "compare by --gpuperf-against=merge-base:BRANCH"
 
 @dataclasses.dataclass(frozen=True)
 class Timed:
-    """What became of a workload's time."""
+    """A workload's time with its judgement."""
 
     measured: Rounds
     judgement: Judgement | None = None

@@ -1,4 +1,4 @@
-"""What is done with one workload, in this order: run, check, counters, rounds, judgement, run, check.
+"""The steps of one workload: run, check, counters, rounds, judgement, run, check.
 
 The order is the promise: nothing is timed before the check has passed, no time counts unless it passes again, and
 nothing here writes a baseline.

@@ -35,7 +35,7 @@ class Measurement:
         self.static: Mapping[str, StaticRecord] = evidence.static
         """Static evidence by architecture; empty for a callable."""
         self.judgement = evidence.time_judgement
-        """What the gate says of the time; None where nothing was judged."""
+        """The gate's judgement on the time; None where nothing was judged."""
         self._request, self._evidence, self._native = request, evidence, native
         self._rounds = evidence.time.rounds if evidence.time is not None else ()
         self._untimed = untimed or CheckedOnly(f"{self.name} was not timed: run pytest --gpuperf")
@@ -60,7 +60,7 @@ class Measurement:
 
     @property
     def counters(self) -> Mapping[str, float]:
-        """What Nsight Compute counted in one run, and what follows from it, by name (docs/how-to/counters.md).
+        """Counters of one run by Nsight Compute, and metrics derived from them, by name (docs/how-to/counters.md).
 
         Raises ``CountersMissing`` (a ``LookupError``), with the reason and what to do, where nothing was counted.
         """
@@ -87,7 +87,7 @@ class Measurement:
 
     @property
     def error(self) -> float:
-        """What ``accuracy=`` returned.  Raises ``NotDeclared`` without it."""
+        """The result of ``accuracy=``.  Raises ``NotDeclared`` without it."""
         return self._figure(self._secondary.accuracy, "error", "accuracy=")
 
     @property

@@ -1,4 +1,4 @@
-"""What a test asks ``gpuperf`` to measure, checked where it is asked: nothing here runs, times or judges anything."""
+"""A test's request to ``gpuperf``, checked at the call: nothing here runs, times or judges anything."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What a test asks to be measured."""
+    """A test's request for a measurement."""
 
     workload: Callable[..., Any]
     name: str
     check: Callable[..., Any] | None
     reset: Callable[[], Any] | None
     bytes: int | None
-    """What one run must move, as the test declares it."""
+    """Bytes that one run must move, as the test declares them."""
     flops: int | None
     """Floating-point operations of one run, as the test declares them."""
     cache: CacheMode
@@ -62,7 +62,7 @@ class Request:
         return self.workload()
 
     def identity(self) -> Identity:
-        """What runs; a callable has no machine code of its own that could be compared."""
+        """Identity of the work; a callable has no machine code of its own that could be compared."""
         return self.launch.identity() if self.launch else Identity(code="", launch="callable")
 
     def with_fresh(self, fresh: FreshInputs) -> Request:

@@ -32,7 +32,7 @@ RETAKES = 3
 
 @dataclasses.dataclass(frozen=True)
 class TimedWorkload:
-    """What is timed, and on what.  The caller holds the GPU's lock."""
+    """A workload to be timed, with its run.  The caller holds the GPU's lock."""
 
     run: Run
     request: Request
@@ -61,7 +61,7 @@ class TimedWorkload:
         return Workload(self.request.workload, self.request.reset, self.request.cache)
 
     def probed_ns(self) -> float:
-        """What one run takes, by a single one."""
+        """Time of a single run."""
         return self.run.timer.measure([self.timed.slot(1, dropped=0)], self.request.cache)[0][0]
 
     def expected_ns(self) -> float:

@@ -65,7 +65,7 @@ def test_a_folder_that_others_may_write_is_not_used(tmp_path: Path) -> None:
     CompileCache(tmp_path / "cache").put(KEY, b"payload")
     for mode in (0o775, 0o707, 0o1777):
         (tmp_path / "cache").chmod(mode)
-        unused(CompileCache(tmp_path / "cache"), rf"other users may write to it, mode {mode:o}; chmod 700 .*cache")
+        unused(CompileCache(tmp_path / "cache"), rf"other users may write to it, mode {mode:o}; run chmod 700 .*cache")
     (tmp_path / "cache").chmod(0o700)
     assert CompileCache(tmp_path / "cache").get(KEY) == b"payload"
 
