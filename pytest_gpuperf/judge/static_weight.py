@@ -14,7 +14,6 @@ from typing import NamedTuple
 import msgspec
 
 from pytest_gpuperf.judge import static_rules as rules
-from pytest_gpuperf.judge.static_verdict import NOTHING_GATES
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 
@@ -90,7 +89,7 @@ def _verdict(judgement: Judgement, changes: Sequence[Change], *, slower: bool) -
     if worse:
         return Verdict.WORSE, f"the machine code got worse: {', '.join(one.what for one in worse)}"
     if not better:
-        return Verdict.SAME, judgement.reason if judgement.verdict is Verdict.SAME else NOTHING_GATES
+        return Verdict.SAME, judgement.reason
     if OCCUPANCY.issuperset(better):
         return Verdict.SAME, f"the occupancy rose, which proves no gain: {_OPEN}"
     named = f"{', '.join(better)} got better"

@@ -61,14 +61,10 @@ class TimeCase:
         self, verdict: Verdict, reason: str, time: TimeFigures | None = None, now_ns: float = 0.0,
         notes: Sequence[str] = (),
     ) -> Judgement:  # fmt: skip
-        """``now_ns`` is what the candidate takes; a note says by how much that differs from the record.
-
-        There is no note where ``time`` is that comparison.
-        """
-        ratio = now_ns / self.record_ns if self.record_ns and now_ns else None
-        remarked = ratio is not None and abs(math.log(ratio)) > REMARKED and (time is None or time.method != "record")
+        """``now_ns`` is what the candidate takes; a note says by how much that differs from the record."""
+        ratio = now_ns / self.record_ns if self.record_ns and now_ns else 1.0
         of_callable = [self.kernels] if self.kernels and not verdict.is_pass else []
-        of_record = [f"x{ratio:.2f} of its recorded time"] if remarked else []
+        of_record = [f"x{ratio:.2f} of its recorded time"] if abs(math.log(ratio)) > REMARKED else []
         return Judgement(
             key=self.key, target=self.target, kind="time", verdict=verdict, time=time,
             reason="; ".join(filter(None, (reason, self.cause))), notes=(*of_callable, *notes, *of_record),
@@ -87,7 +83,7 @@ def unchanged(case: TimeCase, reason: str, now_ns: float = 0.0) -> Judgement:
 
 def not_comparable(case: TimeCase, reason: str, now_ns: float = 0.0) -> Judgement:
     """Of a baseline that cannot run again; both times are shown."""
-    return case.judgement(Verdict.NOT_COMPARABLE, reason, _of_record(case, now_ns, "record"), now_ns)
+    return case.judgement(Verdict.NOT_COMPARABLE, reason, _of_record(case, now_ns, "record"))
 
 
 def by_blocks(case: TimeCase, first: Comparison, second: Comparison | None = None) -> Judgement:
@@ -137,15 +133,15 @@ def by_record(case: TimeCase, times_ns: Sequence[float], bound: float, unpaired:
     ``unpaired`` says why it cannot be paired, and what to do.
     """
     ratios = [one / case.record_ns for one in times_ns]
-    time = msgspec.structs.replace(
-        _of_record(case, times_ns[0], "record") or TimeFigures(), ratio=ratios[0], tolerance=bound - 1
-    )  # fmt: skip
+    time = TimeFigures(
+        before_ns=case.record_ns, after_ns=times_ns[0], ratio=ratios[0], tolerance=bound - 1, method="record"
+    )
     if min(ratios) > bound:
         processes = "two processes" if len(ratios) > 1 else "one process"
         reason = f"slower than recorded by more than {amount(bound - 1)}, in {processes}; not paired: {unpaired}"
-        return case.judgement(Verdict.SLOWER, reason, time, times_ns[0])
+        return case.judgement(Verdict.SLOWER, reason, time)
     reason = f"x{ratios[-1]:.3f} of its recorded time: nothing is proven below x{bound:.2f}; not paired: {unpaired}"
-    return case.judgement(Verdict.INCONCLUSIVE, reason, time, times_ns[0])
+    return case.judgement(Verdict.INCONCLUSIVE, reason, time)
 
 
 def not_confirmed(suspected: Judgement, why: str) -> Judgement:

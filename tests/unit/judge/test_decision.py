@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pytest_gpuperf.judge.decision import (
     ALPHA,
     LOOKS,
+    MEANS_SCALE,
     MOST_BLOCKS,
     PROCESS_DEVIATION,
     Comparison,
@@ -55,6 +56,18 @@ def test_evidence_follows_the_bets() -> None:
     assert log_e_slower([math.log1p(TIGHT.tolerance)] * 20, TIGHT) == pytest.approx(0.0), "a tie bets nothing"
 
 
+@pytest.mark.parametrize(("r", "signs", "bet"), [
+    ([0.02], [1], 0.5), ([-0.02] * 2, [-1] * 2, 1.5), ([0.02] * 2, [1] * 2, -2.0), ([0.0, 0.02], [-1, 1], 0.1),
+])  # fmt: skip
+def test_evidence_is_that_of_midmeans_and_a_sixteenth_that_of_means(
+    r: list[float], signs: list[int], bet: float
+) -> None:
+    """A mean bets by how far it is beyond the tolerance, up to all that it may."""
+    means = [math.log1p(TIGHT.tolerance) + MEANS_SCALE * bet]
+    money = [math.exp(log_e(signs)), math.exp(log_e([min(max(bet, -1), 1)]))]
+    assert log_e_slower(r, TIGHT, means) == pytest.approx(math.log((15 * money[0] + money[1]) / 16))
+
+
 @given(st.lists(ratios, min_size=1, max_size=60))
 def test_one_more_slower_block_never_lowers_the_evidence(r: list[float]) -> None:
     assert log_e_slower([*r, 0.05], TIGHT) >= log_e_slower(r, TIGHT) - 1e-9
@@ -74,6 +87,15 @@ def test_rare_slow_launches_are_slower_though_midmeans_are_not() -> None:
     assert first(r, means=means)[0] is Decision.SLOWER
     assert first(r)[0] is Decision.SAME
     assert first(r, means=r)[0] is Decision.SAME
+
+
+@pytest.mark.parametrize(("bets", "decision"), [
+    ([50.0, 50.0], Decision.SAME), ([50.0] * 3, None), ([0.07] * 20, Decision.SAME), ([0.09] * 20, None),
+])  # fmt: skip
+def test_a_pass_waits_while_means_trend_to_slower(bets: list[float], decision: Decision | None) -> None:
+    """From e-values of 3 on; no mean bets more than all."""
+    means = [math.log1p(TIGHT.tolerance) + MEANS_SCALE * bet for bet in bets]
+    assert decide([0.0] * 20, TIGHT, ALPHA, means) is decision
 
 
 def test_a_smaller_share_takes_more_blocks() -> None:
@@ -157,7 +179,7 @@ def test_an_interval_takes_seven_blocks_and_covers_the_ratio() -> None:
     [([1.01], None), ([1.02, 1.021, 1.02], None), ([1.02, 1.021, 1.02, 1.02], Decision.SLOWER), ([1.008, 1.0], None),
      ([1.012] * 5, None), ([1.012] * 8, Decision.SLOWER), ([1.007, 1.019] * 4, None),
      ([1.007, 1.019] * 8, Decision.SLOWER), ([1.01, 1.0, 1.0], Decision.SAME), ([1.02, 1.0], None),
-     ([1.5, 1.52], Decision.SLOWER), ([1.01, *[1.008] * 6], None)],
+     ([1.5, 1.52], Decision.SLOWER), ([1.012, 1.016] * 2, None), ([1.01, *[1.008] * 6], None)],
 )  # fmt: skip
 def test_pairs_of_processes_decide(found: list[float], decision: Decision | None) -> None:
     assert over_processes(found, TIGHT, share(1, 1)) is decision
@@ -172,7 +194,7 @@ def test_no_more_pairs_than_may_decide(ratios: list[float], wanted: bool) -> Non
 
 
 def test_one_pair_of_processes_proves_a_large_gain_alone() -> None:
-    assert [proven_faster(ratio, TIGHT) for ratio in (0.985, 0.97)] == [False, True]
+    assert [proven_faster(ratio, TIGHT) for ratio in (0.981, 0.9795)] == [False, True]
 
 
 @sizes(1000, 30_000)

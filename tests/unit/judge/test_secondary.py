@@ -28,7 +28,7 @@ def test_within_the_tolerance_is_the_same(before: float, after: float, tolerance
 
 
 @pytest.mark.parametrize(("kind", "before", "after", "verdict", "words"), [
-    ("memory", 1000, 1000, "SAME", "device memory 1000 -> 1000 bytes"),
+    ("memory", 123_456, 123_456, "SAME", "device memory 123456 -> 123456 bytes"),
     ("memory", 1000, 1005, "SAME", "device memory 1000 -> 1005 bytes (+0.5 %)"),
     ("memory", 1000, 995, "SAME", "device memory 1000 -> 995 bytes (-0.5 %)"),
     ("memory", 1000, 1006, "WORSE", "device memory 1000 -> 1006 bytes (+0.6 %)"),
