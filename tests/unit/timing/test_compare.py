@@ -137,7 +137,7 @@ def test_clear_cases_decide(ratio: float, wanted: Decision, base_ns: float) -> N
     assert found.comparison.ratio == pytest.approx(ratio, rel=0.003)
     assert found.comparison.time_ns == pytest.approx(base_ns * ratio, rel=0.003)
     assert found.comparison.seconds == pytest.approx(bench.now_s - 1000.0)
-    assert len(found.comparison.means) == len(found.comparison.r)
+    assert (len(found.comparison.means), found.comparison.seed) == (len(found.comparison.r), 1)
     assert bench.placed == list(range(len(bench.placed)))
     assert bench.left
     assert len(found.rounds) == min(len(found.comparison.r), 4)
