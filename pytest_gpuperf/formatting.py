@@ -16,7 +16,7 @@ import msgspec
 from pytest_gpuperf.model.verdict import TimeFigures
 
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What steers a terminal, breaks a line, turns its reading order round or is no UTF-8."""
+"""Characters that control a terminal, break a line, reverse the reading order or are no UTF-8."""
 _COMMAND = re.compile(r"^(\s*):(?=:[A-Za-z])|#(?=#\w*\[)", re.MULTILINE)
 """How a line begins that is a command to GitHub's runner; those of Azure and TeamCity may stand anywhere in one."""
 

@@ -1,4 +1,4 @@
-"""The hook that a conftest or another plugin may implement, and what it gives, checked."""
+"""The hook that a conftest or another plugin may implement, and the check of its result."""
 
 from __future__ import annotations
 

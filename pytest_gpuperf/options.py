@@ -23,7 +23,7 @@ UpdateMode = Literal["new", "changed", "all"]
 Action = Literal["fail", "warn"]
 
 USUAL_FOLDER = "baselines"
-"""Of the baselines, below pytest's root, unless another is given."""
+"""Default folder of the baselines, below pytest's root."""
 UPDATE_MODES = ("new", "changed", "all")
 METRIC_SETS = ("default", "memory", "compute", "latency", "full")
 REPORT_ENDINGS = (".json", ".md", ".html")
@@ -137,7 +137,7 @@ class Options:
     open: Action = _flag(
         "warn", "--gpuperf-open", "unproven verdicts: fail or warn (default: INCONCLUSIVE warns; NEW, NOT-COMPARABLE "
         "and NOT-MEASURED fail under CI and warn elsewhere)", _one_of("fail", "warn"), metavar="ACTION", ini="string")
-    """Of what could not be compared or was not reached; under CI ``fail`` is the default."""
+    """For NOT-COMPARABLE and NOT-MEASURED; under CI ``fail`` is the default."""
     strict: bool = _flag(False, "--gpuperf-strict", "fail on a stale baseline too (FASTER, BETTER)", ini="bool")
     advisory: bool = _flag(False, "--gpuperf-advisory", "report every verdict, and let none fail a test", ini="bool")
     tolerance: float = _flag(
@@ -173,7 +173,7 @@ class Options:
     """The task of a child process; None in a process that a user started."""
     # fmt: on
     undecided: Action = "warn"
-    """Of INCONCLUSIVE, and of what a machine without a GPU could not reach: ``open`` where it was given."""
+    """For INCONCLUSIVE, and for records that need a GPU on a machine without one: ``open`` if it was given."""
     ci: bool = False
     """A CI service runs this."""
     repeated: tuple[str, ...] = ()
@@ -201,7 +201,7 @@ class Options:
 
     @property
     def new(self) -> Action:
-        """Of a workload without a baseline: what a revision lacks is no open question."""
+        """For NEW: a workload that a revision lacks only gets a warning."""
         return "warn" if self.against else self.open
 
     def limits(self, own: float | None = None) -> Limits:

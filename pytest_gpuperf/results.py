@@ -1,4 +1,4 @@
-"""Which tests a run collects, how they end, and what they found.
+"""The collected tests of a run, their ends and their evidence.
 
 Every test is noted when it is collected, before anything deselects it.  Workers of pytest-xdist collect, and the
 controller does not: they hand over what they found when they end.  What a ``TestRecord`` holds leaves its test as

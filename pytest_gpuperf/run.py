@@ -58,7 +58,7 @@ class Run:
         self.before_gpu: Callable[[], None] = lambda: None
         """Called in each test that uses the GPU, before: another revision's process has no work in flight then."""
         self.results = results or Results()
-        """Which tests this process collected; in the one that reports, what all of them found."""
+        """The collected tests of this process; in the one that reports, the results of all processes."""
         self.outcome = Outcome()
         """Results that the end of the run reports."""
         self.confirmed = 0
@@ -66,7 +66,7 @@ class Run:
         self.link: Link | None = None
         """To the process that gates, in the process of another revision."""
         self.describes = False
-        """Whether such a process takes no times now."""
+        """Whether the revision's process measures no times in this test."""
         self.gpu_lost = ""
         """Which test left the GPU unusable for this process; empty while it is usable."""
         self.test_began = time.perf_counter()
@@ -79,7 +79,7 @@ class Run:
         self._shares: dict[str, int] = {}
         """Error rates that were given out, by the test's node id."""
         self.suspects: list[Suspect] = []
-        """Of the test that runs: losses that wait for a second process, at its end."""
+        """Losses of the current test that wait for a second process, at its end."""
 
     @property
     def number(self) -> int | None:
@@ -106,7 +106,7 @@ class Run:
 
     @cached_property
     def revision(self) -> Revision | None:
-        """The revision that takes the place of the baselines, if one does."""
+        """The revision that replaces the baselines, if there is one."""
         return read_revision(self.options.baselines) if self.options.against else None
 
     @cached_property

@@ -87,7 +87,7 @@ class SharedFixture:
     below: str
     """How node ids begin of the tests that may use it."""
     record: TestRecord | None = None
-    """Of its kernels; None while it has none."""
+    """Record of its kernels; None while it has none."""
 
     @functools.cached_property
     def file(self) -> Path:
@@ -105,7 +105,7 @@ class SharedFixtures:
 
     def __init__(self) -> None:
         self.item: pytest.Item | None = None
-        """The test that runs: what is compiled outside of the setup of a shared fixture is its own."""
+        """The current test: kernels that no shared fixture compiles in its setup are its own."""
         self._running: list[SharedFixture] = []
         self._known: dict[Fixture, SharedFixture] = {}
 

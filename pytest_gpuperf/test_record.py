@@ -128,7 +128,7 @@ class TestRecord:
         return Key(module=self.module, test=self.test, workload=workload)
 
     def note_failure(self, problem: BaseException) -> None:
-        """Keep what a measurement raised: that is no baseline and no pass."""
+        """Keep the exception of a measurement: the test neither passes nor is recorded."""
         if self.failed_measurement is None and not isinstance(problem, CheckedOnly | DeviceNeeded):
             self.failed_measurement = problem
 
@@ -169,7 +169,7 @@ class TestRecord:
         self.workloads[evidence.key.workload] = evidence
 
     def unlaunched(self) -> list[WorkloadEvidence]:
-        """Kernels that were compiled but belong to no workload; several of one name by what they differ in."""
+        """Kernels that were compiled but belong to no workload; labels distinguish several of one name."""
         launches = any(
             work.launched and work.static for work in self.workloads.values()
         )  # a callable hides its kernels

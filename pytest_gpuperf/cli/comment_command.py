@@ -102,7 +102,7 @@ def _on_gitlab(environment: Mapping[str, str]) -> CommentPlace | None:
 
 
 def _token(name: str, environment: Mapping[str, str], remedy: str) -> str:
-    """The token that a variable holds, less what was pasted around it.  Raises ``GpuperfError``, and never tells it."""
+    """The token in a variable, without blanks and quotes around it.  Raises ``GpuperfError``, which never shows it."""
     token = environment.get(name, "").strip()
     if not token or not token.isascii() or not token.isprintable():
         raise GpuperfError(f"{name} is not set, or is not one line of plain characters: {remedy}")
@@ -118,7 +118,7 @@ def _comments(request: CommentPlace) -> Iterator[Any]:
 
 
 class NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirect is an error: what follows it would send the token to another host."""
+    """A redirect is an error: following it would send the token to another host."""
 
     def redirect_request(self, *_: Any) -> None:
         return None

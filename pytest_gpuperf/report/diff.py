@@ -32,7 +32,7 @@ LONGEST_TEXT = 200
 LONGEST_KERNEL = 98
 """Columns of the name of a built kernel, whose middle goes."""
 MOST_CHARACTERS = 8192
-"""Of such a name before that."""
+"""And the part of such a name before it."""
 NO_DIFFERENCE = "No figure differs"
 CUT_OFF = "The rest is cut off here: `gpuperf diff` prints all of it."
 

@@ -25,7 +25,7 @@ from pytest_gpuperf.report.order import RANK, rank_of, worst
 
 SCHEMA = 7
 MOST_OF_PEAK = 1.1
-"""A larger share of a peak is none of it: what a warm L2 delivers, what tensor cores multiply."""
+"""A larger share of a peak is not shown: a warm L2 or tensor cores exceed the measured peak."""
 
 
 class RunReport(Record, frozen=True):
@@ -44,11 +44,11 @@ class RunReport(Record, frozen=True):
     verdicts: dict[str, int]
     """Workloads by their worst verdict, as ``document_of`` counts them."""
     problems: tuple[str, ...]
-    """Reasons why the run as a whole is not to be trusted, or did not do what it was asked to."""
+    """Reasons why the run as a whole is not to be trusted, or is incomplete."""
     warnings: tuple[str, ...]
     tests: tuple[TestEvidence, ...]
     commit: str = ""
-    """Of the repository around pytest's root, in full; empty outside of one."""
+    """Full commit id of the repository around pytest's root; empty outside of one."""
     dirty: bool = False
     """Tracked files differ from it."""
     branch: str = ""
@@ -61,7 +61,7 @@ class RunReport(Record, frozen=True):
 
 
 class TimeCells(NamedTuple):
-    """The time of a workload in words, the most telling first; ``-`` for what it has not."""
+    """The time of a workload as text, the most important first; ``-`` for a missing figure."""
 
     time: str = "-"
     """``51.2 us -> 52.3 us ±0.10 %``: that of the baseline too, where it is known."""
@@ -92,7 +92,7 @@ class Row(NamedTuple):
 
     @property
     def ratio(self) -> float | None:
-        """Of its time to that of the baseline; None without one."""
+        """Ratio of its time to that of the baseline; None without one."""
         figures = self.evidence.time_figures
         return figures.ratio if figures is not None else None
 
@@ -201,7 +201,7 @@ def time_cells(work: WorkloadEvidence, peaks: Mapping[str, float]) -> TimeCells:
 
 
 def _of_peak(per_second: float, unit: str, peak: float | None) -> str:
-    """``3.86 TB/s, 90 %``; of what tensor cores do, the throughput of multiply-adds is no peak."""
+    """``3.86 TB/s, 90 %``; no share for tensor cores, which exceed the peak of multiply-adds."""
     share = per_second / peak if peak else 0.0
     return quantity(per_second, unit) + (f", {share:.0%}".replace("%", " %") if 0 < share <= MOST_OF_PEAK else "")
 

@@ -21,7 +21,7 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import Advice, Judgement
 
 LEAST_FAILURES = 5
-"""Of the gate; fewer are shown one by one."""
+"""Failures of the gate that form a group; fewer are shown one by one."""
 
 
 def signature(failed: Sequence[Judgement], advice: Mapping[Key, Sequence[Advice]]) -> str:
@@ -56,7 +56,7 @@ class RedGroups:
         groups = sorted(alike.values(), key=lambda group: (max(map(_severity, group)), len(group)), reverse=True)
         others = [report for report in self.failed if getattr(report, "gpuperf_red", "") not in alike]
         self.named: list[pytest.TestReport] = [*others, *map(_named, groups)]
-        """Of each group the worst, for all of it."""
+        """The worst report of each group."""
 
     def leave(self, reports: Sequence[pytest.TestReport]) -> None:
         """Let pytest take these for the failed ones."""

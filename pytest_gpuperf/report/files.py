@@ -43,7 +43,7 @@ def write_report(document: Document, target: str) -> str:
 
 
 def write_reports(document: Document, targets: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Write all of them, whatever becomes of one; returns where they went, and what kept the others from it."""
+    """Write all of them, even if one fails; returns the written places, and the errors of the others."""
     written, problems = [], []
     for target in targets:
         try:

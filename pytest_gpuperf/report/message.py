@@ -16,7 +16,7 @@ from pytest_gpuperf.model.verdict import NOT_CONFIRMED, SECONDARY, Advice, Chang
 
 WIDTH, SCREEN_ROWS = 100, 24
 FOOT_ROWS = 1
-"""Kept for what the gate says below: how to accept the change."""
+"""Rows for the gate's last line: how to accept the change."""
 INDENT = 4
 NO_BREAK = "\N{NO-BREAK SPACE}"
 SHOWN = 2
@@ -109,9 +109,9 @@ def rows(lines: Sequence[str]) -> int:
 def described(
     judgements: Iterable[Judgement], named: int = NAMED, also: int = ALSO, *, explained: bool = False
 ) -> list[str]:
-    """Each judgement under its verdict; architectures of which the same is said, and what explains times, once.
+    """Each judgement under its verdict; equal text of several architectures, and of times and code, once.
 
-    ``explained``: causes follow, which say what remarks on changes say, except what limits the occupancy.
+    ``explained``: causes follow and replace the notes of changes, except the limiter of the occupancy.
     """
     alike: dict[tuple[str, ...], list[str]] = {}
     shown: set[str] = set()

@@ -1,4 +1,4 @@
-"""Remarks at the end of a run, each said once, and what to do next."""
+"""Remarks at the end of a run, each once, and the next steps."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def counter_lines(evidence: Iterable[TestEvidence], notes: Sequence[str]) -> lis
 
 
 def with_flags(command: str, repeated: Sequence[str]) -> str:
-    """The command with the flags that it needs to be about what this run judged."""
+    """The command with this run's flags, so that it covers the same workloads."""
     return " ".join((command, *map(shlex.quote, repeated)))
 
 

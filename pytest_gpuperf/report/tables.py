@@ -23,9 +23,9 @@ from pytest_gpuperf.report.order import MARKUP, function_of, named, shortened, w
 LEAST_COLUMNS, LEAST_NAME, MOST_CELL = 2, 24, 60
 """Columns of a table that are kept on any terminal, and characters of the first one and of others."""
 MOST_LINES = 16
-"""Of a table that lists every workload."""
+"""Most rows of a table that lists every workload."""
 MOST_ROWS = 6
-"""Of a table that folds them."""
+"""Most rows of a table that folds them."""
 
 
 class Line(NamedTuple):
@@ -149,7 +149,7 @@ def counter_table(rows: Iterable[Row], *, whole: bool = False) -> Table | None:
 
 
 def update_table(recorded: Iterable[Recorded], *, whole: bool = False) -> Table | None:
-    """Old and new figures of every baseline that an update wrote, and what it refused, which comes first."""
+    """Old and new figures of every baseline that an update wrote; refused ones come first."""
     rows = []
     for one in sorted(recorded, key=lambda one: (not one.refused, one.before is None)):
         after, change = ("refused", one.refused) if one.refused else (_figure(one.after), _change(one))

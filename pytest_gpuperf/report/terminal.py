@@ -112,7 +112,7 @@ def _tables(screen: Screen, rows: Sequence[Row], results: Results, options: Opti
 
 
 def _explain(screen: Screen, rows: Iterable[Row], failed: Sequence[pytest.TestReport]) -> None:
-    """Print the words of workloads that no message of a failure has shown: of those that are alike one, for all."""
+    """Print the lines of workloads that no failure message has shown; of alike workloads only the first."""
     shown: set[str] = set()
     if screen.config.getoption("tbstyle") not in ("no", "line"):
         red = [*failed, *screen.reporter.stats.get("error", ())]  # an error: the test ended in a fixture
@@ -134,7 +134,7 @@ def _explain(screen: Screen, rows: Iterable[Row], failed: Sequence[pytest.TestRe
 
 
 def _not_shown(row: Row, shown: Collection[str]) -> list[str]:
-    """Its words without the verdicts, and what is below them, whose lines were ``shown`` of its test."""
+    """Its lines, without verdicts that were ``shown`` for its test and the lines below them."""
     found, is_new = [], False
     for line in row.lines:
         if line and not line.startswith(" "):

@@ -36,14 +36,14 @@ ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 
 
 class Against:
-    """A plugin of every process of such a run; the controller of pytest-xdist asks for what has no test here alone."""
+    """A plugin of every process of such a run; that of pytest-xdist's controller only requests missing tests."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._is_worker = hasattr(config, "workerinput")
         self._known: set[str] = set()
         self._ended_early: set[str] = set()
-        """Of these tests that the revision's process ended where they read a time: they may have had more to run."""
+        """Tests that the revision's process ended where they read a time: they may have more to run."""
         self.changed: set[str] = set()
         """Tests that have other machine code than the revision."""
         self._test = ""
@@ -172,7 +172,7 @@ class Against:
         run.forget_records()
 
     def learn_rest(self) -> set[str]:
-        """Of tests that have none of their name here, though the run looked for it: their node ids."""
+        """Node ids of the revision's tests that are missing here, among the places that the run collected."""
         found, rest = self._run.results.found or TestsFound(), set[str]()
         for node_id in sorted(found.there - found.tests):
             module, _, test = node_id.partition("::")
@@ -195,7 +195,7 @@ class Against:
         self.save_evidence()
 
     def save_evidence(self) -> None:
-        """Let other processes read what is known of the revision by now."""
+        """Write the evidence of the revision so far, for other processes."""
         if isinstance(self._run.store, RevisionBaselines):
             self._run.store.save({*self.changed, self._test})
 

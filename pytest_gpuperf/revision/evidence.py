@@ -28,7 +28,7 @@ class RevisionBaselines(BaselineStore):
         self._unwritten: dict[str, Update] = {}
 
     def add(self, node_id: str, update: Update) -> None:
-        """Take what one more test ran."""
+        """Add the evidence of one more test."""
         for place, new in update.by_file().items():
             self._loaded[place] = {**self._loaded.get(place, {}), **new}
             self._tests.pop(place, None)
@@ -51,7 +51,7 @@ class RevisionBaselines(BaselineStore):
         return self._code[sha256] if sha256 in self._code else super().cubin(sha256)
 
     def save(self, changed: Collection[str]) -> None:
-        """Write what is not in the folder yet, with the machine code of ``changed`` tests: packing it takes long."""
+        """Write new evidence to the folder, with machine code only for ``changed`` tests: packing it takes long."""
         new, self._unwritten = self._unwritten, {}
         whole = [one if node_id in changed else _without_code(one) for node_id, one in new.items()]
         BaselineStore(self.root).write(Update(

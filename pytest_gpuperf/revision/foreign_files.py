@@ -32,10 +32,10 @@ REMEDY = (
 
 
 class ForeignFiles:
-    """Of one process, which runs in the working tree ``tree``; ``others`` are those that it may use nothing of."""
+    """Foreign files of one process, which runs in the working tree ``tree``; it may use no file of ``others``."""
 
     def __init__(self, root: Path, on_path: Iterable[str], others: Sequence[Path], tree: Path) -> None:
-        """``root`` is pytest's, ``on_path`` what its ini file puts on the path."""
+        """``root`` is pytest's; ``on_path`` are the folders that its ini file puts on the path."""
         self._tree, self._others = tree, tuple(map(str, others))
         self._installed = installed_folders()
         self._cache = os.path.realpath(default_folder())
@@ -127,7 +127,7 @@ def _reads(mode: object, flags: object) -> bool:
 
 
 def _content(path: str | Path) -> bytes:
-    """Of a file; one that cannot be read is like no other."""
+    """Content of a file; an unreadable one equals no other."""
     try:
         return Path(path).read_bytes()
     except OSError:

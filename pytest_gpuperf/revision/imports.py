@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 OWN = "pytest_gpuperf"
-"""This plugin is what both sides are measured with, and no side's own code."""
+"""This plugin measures both sides, and is code of neither."""
 _EDITABLE = "__editable__"
 """How the modules begin that setuptools puts in the place of a folder on the path."""
 BOOTSTRAP = """\

@@ -32,7 +32,7 @@ from pytest_gpuperf.timing.process_reference import Link, OtherSideLost, Process
 
 RECORD_ANEW = "record it with pytest --update-baselines=all"
 REVISIONS: pytest.StashKey[dict[str, Revision | str]] = pytest.StashKey()
-"""Revisions of records by their commit, or why there is none."""
+"""Revisions by the commit of their record, or the reason why there is none."""
 CHANGED: pytest.StashKey[dict[str, frozenset[Path] | None]] = pytest.StashKey()
 """Files that differ, by the commit; None where git cannot tell."""
 

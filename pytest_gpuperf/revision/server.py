@@ -33,7 +33,7 @@ HOW = {
 
 
 class RevisionServer:
-    """A plugin that ``session.reporting`` registers in such a process."""
+    """A plugin that ``session.reporting`` registers in the revision's process."""
 
     def __init__(self, config: pytest.Config, task: RevisionTask) -> None:
         self._config = config
@@ -79,7 +79,7 @@ class RevisionServer:
         )  # fmt: skip
 
     def _unknown(self, node_id: str) -> TestEnded:
-        """Why there is no such test, if more is known than that."""
+        """Why there is no such test; empty if the reason is not known."""
         found = stash.run_of(self._config).results.so_far
         module = node_id.partition("::")[0]
         skipped = [why for place, why in found.skipped.items() if is_below(node_id, place)]

@@ -30,7 +30,7 @@ class Repository(NamedTuple):
     """The git repository around a folder."""
 
     top: Path
-    """Of the working tree, links resolved."""
+    """Top level of the working tree, links resolved."""
     common: Path
     """Where git keeps it: the same for all of its worktrees."""
 

@@ -1,4 +1,4 @@
-"""The end of a run: leave or write what was recorded, and refuse to call nothing a success."""
+"""The end of a run: it writes records and reports, and refuses to call an empty run a success."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from pytest_gpuperf.session import exit_policy
 from pytest_gpuperf.test_record import CheckedOnly, PerformanceRegression, TestRecord
 
 SKIPS = (pytest.skip.Exception, unittest.SkipTest, pytest.xfail.Exception)
-"""How a test says that it shall not count: what the gate has against it counts all the same."""
+"""Exceptions by which a test opts out; failures of the gate count all the same."""
 
 
 def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["setup", "call"] = "call") -> None:
@@ -82,7 +82,7 @@ def raised_in_test_case(item: pytest.Item) -> BaseException | None:
 
 
 def end_subtest(item: pytest.Item, problem: BaseException, report: pytest.TestReport) -> None:
-    """Let what stops a test early stop a subtest without failing it; its test goes on with the next."""
+    """Let an early stop end a subtest without failing it; its test goes on with the next."""
     if stops_early(item, problem):
         test = stash.record_of(item)
         test.subtest_stopped = True
@@ -95,7 +95,7 @@ def _place_of(item: pytest.Item) -> tuple[str, int]:
 
 
 def _confirm_suspects(item: pytest.Item, run: Run, test: TestRecord, *, cut_short: bool) -> None:
-    """Confirm what is slower in a second process, unless the test was ``cut_short`` by ``pytest.fail`` or an exit."""
+    """Confirm slower workloads in a second process, unless the test was ``cut_short`` by ``pytest.fail`` or an exit."""
     if run.suspects:
         from pytest_gpuperf.workload import confirm  # noqa: PLC0415 SciPy comes with it
 
@@ -106,7 +106,7 @@ def _confirm_suspects(item: pytest.Item, run: Run, test: TestRecord, *, cut_shor
 
 
 def stops_early(item: pytest.Item, problem: BaseException) -> bool:
-    """Whether this is no failure: the test wanted a GPU that is not there, or a time that this run does not take."""
+    """Whether this is no failure: the test needs a missing GPU, or a time that this run does not measure."""
     if isinstance(problem, CheckedOnly | DeviceNeeded):
         return True
     return _has_kernels(item) and not stash.run_of(item.config).has_gpu and is_missing_device(problem)

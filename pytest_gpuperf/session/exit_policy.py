@@ -51,9 +51,9 @@ POLICY: Mapping[Verdict, Treatment] = MappingProxyType({
 })  # fmt: skip
 """A row for every verdict; ``open`` is ``fail`` under CI unless it was given."""
 WITHOUT_GPU = Treatment(Effect.WARN, "undecided")
-"""Of a missing record where a GPU was lacking, and none was required: times are for a machine that has one."""
+"""Treatment of a missing record on a machine without a GPU, if none is required."""
 NO_COUNTERS = Treatment(Effect.WARN)
-"""Of NOT-MEASURED for counters."""
+"""Treatment of NOT-MEASURED for counters."""
 
 
 def treatment_of(judgement: Judgement) -> Treatment:

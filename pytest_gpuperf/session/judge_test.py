@@ -1,4 +1,4 @@
-"""Judgement of one test by what it found: its verdicts, in order, the records that it continues, and the causes."""
+"""Judgement of one test by its evidence: its verdicts, in order, the records that it continues, and the causes."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def judge_static(run: Run, work: WorkloadEvidence, test: TestRecord, estimates: 
 
 
 def in_order(run: Run, work: WorkloadEvidence) -> WorkloadEvidence:
-    """The workload with what its measured time outranks as notes, and a slower time with what the code differs in."""
+    """The workload with verdicts that its time overrides as notes; a slower time gets the changes of the code."""
     if not run.has_gpu:
         return work
     here = run.device.facts.arch
@@ -138,7 +138,7 @@ def unrecorded_cubins(store: BaselineStore, workload: WorkloadEvidence, *, updat
 
 
 def explain_test(run: Run, test: TestRecord, estimates: Estimates) -> None:
-    """Name the causes of what changed in this test.  Raises ``BaselineError``."""
+    """Name the causes of the changes in this test.  Raises ``BaselineError``."""
     workloads = test.workloads.values()
     asked = [one for one in workloads if any(judged.verdict in EXPLAINED for judged in one.judgements)]
     facts = run.device.facts if asked and run.has_gpu else None

@@ -61,7 +61,7 @@ class Missing(NamedTuple):
     target: str
     cause: MissingCause
     detail: str = ""
-    """The reason of a skip, as the test gives it; what is gone with a deleted test."""
+    """The reason of a skip, as the test gives it; for a deleted test, whether its file is missing."""
 
 
 class Seen:
@@ -90,7 +90,7 @@ class Seen:
         self._timed_here = {key.node_id for key, models in self._timed.items() if models & self._models}
 
     def missing(self) -> list[Missing]:
-        """Records without a verdict, but those of which a red test tells, or that are of targets of other runs."""
+        """Records without a verdict, except those of failed tests and of targets of other runs."""
         return [
             Missing(key, target, cause, detail)
             for (key, target), record in self.recorded.items()
@@ -115,7 +115,7 @@ class Seen:
             yield MissingCause.LEFT_OUT, ""
 
     def _of_test(self, key: Key, target: str) -> Iterable[tuple[MissingCause, str]]:
-        """Of a test that was to run."""
+        """The cause for a test that was selected."""
         end, evidence = self._results.ends.get(key.node_id), self._results.by_test.get(key.node_id)
         if end is None:
             yield MissingCause.LEFT_OUT if self._cut_short else MissingCause.NOT_REACHED, "the run ended before it"
@@ -154,7 +154,7 @@ def _expected_archs(run: Run) -> Sequence[str]:
 
 
 _NEEDS_GPU = re.compile(r"gpu|cuda|cupy|nvidia|driver|device", re.IGNORECASE)
-"""In the reason of a skip: it asks for a GPU, or for what comes with one."""
+"""Words in the reason of a skip that needs a GPU."""
 
 
 def note_missing(session: pytest.Session, run: Run, outcome: Outcome) -> None:
@@ -195,7 +195,7 @@ def _lines(run: Run, seen: Seen) -> Iterator[tuple[str, bool]]:
 
 
 def _line(cause: MissingCause, those: Sequence[Missing]) -> str:
-    """Which workloads, on what, why, and what to do."""
+    """A line with the workloads, their targets, the cause and the remedy."""
     workloads = numbered(len({one.key for one in those}), "workload")
     targets = ", ".join(dict.fromkeys(one.target for one in those))
     of_test = cause in (MissingCause.DELETED, MissingCause.SKIPPED)  # then it is no matter of a workload
@@ -209,7 +209,7 @@ def _line(cause: MissingCause, those: Sequence[Missing]) -> str:
 
 
 def _target_lines(run: Run) -> Iterator[tuple[str, bool]]:
-    """Of targets that this run leaves out, and of those that the manifest names and that have no records."""
+    """Lines on targets that this run leaves out, and on targets of the manifest without records."""
     options, store = run.options, run.store
     listed, there = store.manifest(), store.targets()
     if options.archs:

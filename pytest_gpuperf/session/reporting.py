@@ -26,7 +26,7 @@ from pytest_gpuperf.session import collect_counters, end_of_run
 
 
 def begin(config: pytest.Config, options: Options) -> None:
-    """Set up what the options ask for, and register the plugins that have its hooks."""
+    """Prepare the run as its options say, and register the plugins with its hooks."""
     end_with_parent()
     if isinstance(options.task, RevisionTask):
         from pytest_gpuperf.revision.server import RevisionServer  # noqa: PLC0415 SciPy comes with it

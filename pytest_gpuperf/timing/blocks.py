@@ -1,4 +1,4 @@
-"""Paired blocks: what one exchange of a baseline and a candidate consists of, and what it says.
+"""Paired blocks: the layout of one exchange of a baseline and a candidate, and its result.
 
 A block is four slots, ABBA or BAAB, or that order over again where slots would be longer than twelve samples: the finer
 the two interleave, the less of what changes meanwhile is left.  Of launches of a millisecond and more it is a pair, AB
@@ -53,9 +53,9 @@ class Plan(NamedTuple):
     order: str
     """``ABBA`` or ``AB``; the coin may reverse the roles."""
     samples: int
-    """Of each slot that count."""
+    """Counted samples of each slot."""
     dropped: int = 1
-    """Of each slot, ahead of those that count."""
+    """Samples of each slot before the counted ones, which are dropped."""
     repeats: int = 1
     """How often the order comes in a block."""
     blocks: int = 1
@@ -160,7 +160,7 @@ def sustained_plan(timer: Timer, sides: Sides, clock: Clock) -> Plan:
 RELOAD_EVERY = 8
 """Blocks after which modules are loaded anew."""
 PAD_STEP = 512
-"""Bytes: what the addresses of fresh buffers are multiples of."""
+"""Bytes; the addresses of fresh buffers are multiples of it."""
 MOST_PAD = 2 << 20
 """Bytes by which buffers are moved at most."""
 
@@ -187,7 +187,7 @@ class Reference(Protocol):
         """
 
     def finish(self) -> None:
-        """After the last block: buffers of the caller's own hold what the candidate writes."""
+        """After the last block: fill the caller's own buffers with the candidate's results."""
 
 
 def pad_of(coin: random.Random) -> int:

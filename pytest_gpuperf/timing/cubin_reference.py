@@ -79,7 +79,7 @@ class CubinReference:
             self._device.synchronize()
 
     def _load(self, coin: random.Random) -> None:
-        """Load both anew, the one or the other first: a place in memory is no side's own."""
+        """Load both again in random order: no side keeps a place in memory."""
         sides = [("baseline", self._baseline.binary), ("candidate", self._launch.binary)]
         coin.shuffle(sides)
         loaded = {side: self._device.load(binary) for side, binary in sides}
@@ -93,7 +93,7 @@ class CubinReference:
         self._values = None if own is None else self._launch.values_for(self._baseline.binary, own)
 
     def _try_baseline(self) -> None:
-        """Run it once by itself: the candidate has run, so what breaks here is not its doing."""
+        """Run it once alone: the candidate has run already, so a fault here is the baseline's."""
         if self._reset is not None:
             self._reset()
         self._run_baseline()

@@ -18,7 +18,7 @@ from pytest_gpuperf.garbage import no_collection
 from pytest_gpuperf.model.time_record import HostTime
 
 MOST_CALLS, LEAST_CALLS = 64, 4
-"""Of a workload in one slot."""
+"""Calls of a workload in one slot."""
 SLOT_NS = 20e6
 """Device time that the calls of one slot may enqueue, so that none waits for room in the queue, and time of the host
 that they may take."""

@@ -24,7 +24,7 @@ from pytest_gpuperf.timing.blocks import Sides, pad_of
 from pytest_gpuperf.timing.rounds import Workload
 
 MOST_BYTES = 64 << 20
-"""Of one message: the samples of a call take some kilobytes."""
+"""Largest message; the samples of a call take some kilobytes."""
 SHORT_NS, PROCESS_NS = 10_000.0, 500.0
 """Below ``SHORT_NS`` two processes that run the same differ by up to about ``PROCESS_NS``: measured on H200s with an
 addition of 4.8 us (between -2.8 and +2.4 %) and with three kernels of 7 us together (6.3 %)."""
@@ -57,7 +57,7 @@ class RunTest(Record, frozen=True, tag="run"):
 
     node_id: str
     following: str = ""
-    """The test that is likely to be asked for next: what it shares with this one stays set up."""
+    """The test that is likely to be next: fixtures that it shares with this one stay set up."""
     how: Literal["describe", "time", "pair"] = "describe"
     """Without times, so that it ends where it reads one; with them; or stopping at each callable, by ``Ready``.
 
@@ -69,7 +69,7 @@ class Measure(Record, frozen=True, tag="measure"):
     """Asks for the samples of slots, in this order; the answer is ``RemoteSamples``."""
 
     slots: tuple[tuple[int, int], ...]
-    """Of each, its samples and those before them that are dropped."""
+    """Samples of each slot, and dropped samples before them."""
     cache: CacheMode
     pad_bytes: int
     """Memory kept for reuse is given back before, and so much is taken, so that its arrays lie elsewhere; 0: as is."""

@@ -28,7 +28,7 @@ _WARM_UP_BATCH = 5
 LONG_NS = 1e6
 """Launches from this length on are timed one by one."""
 UNDROPPED_NS = 1e7
-"""Of launches from this length on no sample is dropped: their first is like the others."""
+"""From this length of a launch on no sample is dropped: the first is like the others."""
 _CONVERGED = 0.005
 OUTLIERS_ALLOWED = 0.10
 CLOCK_CHANGE_ALLOWED = 0.01
@@ -79,7 +79,7 @@ def sample_rounds(
 ) -> Rounds:  # fmt: skip
     """Measure ``workload`` in ``count`` rounds of ``samples`` samples; fewer where ``budget_s`` is short.
 
-    At least three samples are taken per round, whatever they take; ``duration_ns`` is about what one takes.  Raises
+    At least three samples are measured per round; ``duration_ns`` is about the time of one.  Raises
     ``TimerError`` if a sample was lost and ``InvalidSampleError`` if the timer returned what is no time.
     """
     start = clock()

@@ -21,7 +21,7 @@ from pytest_gpuperf.run import Run
 from pytest_gpuperf.workload.request import Request, asked_of
 
 SEED_BITS = 31
-"""Of what a factory of inputs is given: every library's generator takes it."""
+"""Bits of the seed of an input factory: every library's generator accepts it."""
 
 
 class WrongResult(AssertionError):
@@ -31,7 +31,7 @@ class WrongResult(AssertionError):
 def run_and_check(run: Run, request: Request) -> None:
     """Poison the outputs, reset, run once and check.
 
-    Raises what the check raises, ``WrongResult`` where it says no, and ``BadArgument`` where it says neither.
+    Raises the check's exception, ``WrongResult`` if it says no, and ``BadArgument`` if it says neither yes nor no.
     """
     with run.device.current():
         for array in request.outputs:
@@ -69,7 +69,7 @@ def check_again(run: Run, request: Request, timed_runs: int) -> None:
 
 
 def _require_yes(name: str, answer: Any) -> None:
-    """Raise ``WrongResult`` where an answer, or one of several, is no, and ``BadArgument`` where it is no answer."""
+    """Raise ``WrongResult`` if an answer, or one of several, is no, and ``BadArgument`` if it is neither yes nor no."""
     if isinstance(answer, tuple | list | Mapping):
         for one in answer.values() if isinstance(answer, Mapping) else answer:
             _require_yes(name, one)

@@ -1,4 +1,4 @@
-"""A second process: what was slower or worse is measured once more, in a fresh process, before its test is reported.
+"""The second process: it measures slower and worse workloads again before their test is reported.
 
 Where code was placed in one process cannot be randomised away inside it, so no test fails on the word of one.  The
 other process runs the same gate, at a looser error rate, and leaves what it found; here is what becomes of the two.
@@ -37,7 +37,7 @@ MOST_CONFIRMED = 20
 
 
 def write_result(task: ConfirmTask, finding: Confirmation) -> None:
-    """Write what was found for the process that asked; ends the test, by ``CheckedOnly``, if it was the last."""
+    """Write a finding for the process that gates; ends the test, by ``CheckedOnly``, if it was the last."""
     if finding.place not in task.places:
         return
     files = task.files()

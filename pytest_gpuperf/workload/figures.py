@@ -27,7 +27,7 @@ from pytest_gpuperf.workload.timed_workload import TimedWorkload
 
 
 def measure_figures(work: TimedWorkload, test: TestRecord) -> None:
-    """Measure what was asked for, and add it to the test's record with its judgements; the caller holds the GPU's lock.
+    """Measure the requested metrics, and add them to the test's record, judged; the caller holds the GPU's lock.
 
     Raises ``WrongResult`` for an error that is no number, and what the test's own functions raise.
     """
@@ -79,7 +79,7 @@ def _accuracy(work: TimedWorkload) -> float:
 
 
 def _memory(work: TimedWorkload) -> int:
-    """Of a launch its arrays, and of any workload what one run allocates; bytes."""
+    """Bytes that one run allocates, and those of a launch's arrays."""
     request = work.request
     request.restore()
     arrays = array_bytes(request.launch) if request.launch is not None else 0
@@ -87,7 +87,7 @@ def _memory(work: TimedWorkload) -> int:
 
 
 def array_bytes(launch: Launch) -> int:
-    """Bytes of the arrays that a launch is given, each address counted once; one that is a bare number is none."""
+    """Bytes of the arrays that a launch is given, each address counted once; a bare number is no array."""
     sizes: dict[tuple[int | None, int], int] = {}
     for place, argument in enumerate(launch.arguments):
         if (facts := array_facts(argument)) is not None:

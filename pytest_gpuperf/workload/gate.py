@@ -53,7 +53,7 @@ from pytest_gpuperf.workload.timed_workload import (
 )
 
 MOST_KERNELS = 8
-"""Of a callable that a note names."""
+"""Most kernels of a callable that a note names."""
 _REMEDY = "Restore the baselines from version control, or record the workload again with --update-baselines"
 _ACCEPT = "record the baseline again with pytest --update-baselines if that is intended"
 _SEPARATE = "change the arguments in a commit of their own, or compare with committed baselines"
@@ -67,10 +67,10 @@ class Timed:
     measured: Rounds
     judgement: Judgement | None = None
     final_verdict: Callable[[Sequence[Confirmation]], Judgement | None] | None = None
-    """The final judgement of what is slower, by what other processes find at the end of the test."""
+    """The final judgement of a slower workload, by the findings of other processes at the end of the test."""
     comparison: Comparison | None = None
     problem: str = ""
-    """Why there is none, for the process that this one confirms for."""
+    """Why there is no comparison, for the process that gates."""
 
 
 def time_workload(run: Run, test: TestRecord, request: Request) -> CheckedOnly | None:

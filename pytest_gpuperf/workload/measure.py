@@ -25,11 +25,11 @@ from pytest_gpuperf.workload.measurement import Measurement
 from pytest_gpuperf.workload.request import Request
 
 _Found = tuple[Exception | None, Mapping[str, float] | str]
-"""Why there is no time, where there was to be one; and counters, or why there are none."""
+"""Why a time is missing; and counters, or why they are missing."""
 
 
 def measure(run: Run, test: TestRecord, request: Request) -> Measurement:
-    """Run, check, measure and judge one workload.  Raises what the check raises, and nothing is timed then."""
+    """Run, check, measure and judge one workload.  Raises the check's exception; then nothing is timed."""
     launch, evidence = request.launch, WorkloadEvidence(key=test.open(request.name), tolerance=request.limits.tolerance)
     if launch is not None:  # a callable has no static evidence of its own
         static = {arch: record for arch, record in launch.records().items() if arch in launch.kernel.targets}
@@ -42,7 +42,7 @@ def measure(run: Run, test: TestRecord, request: Request) -> Measurement:
 
 
 def _without_gpu(run: Run, test: TestRecord, request: Request) -> _Found:
-    """Static evidence is all there is, and what would run."""
+    """Keep static evidence and the identity of the work."""
     evidence = test.workloads[request.name]
     test.add(msgspec.structs.replace(
         evidence, identity=request.identity(), cache=request.cache,
@@ -54,7 +54,7 @@ def _without_gpu(run: Run, test: TestRecord, request: Request) -> _Found:
 
 
 def _run(run: Run, test: TestRecord, request: Request) -> _Found:
-    """Run and check the workload, and find out what this run is to know of it."""
+    """Run and check the workload, and measure it as far as this run does."""
     if request.inputs is not None:
         with run.device.current():
             request = request.with_fresh(FreshInputs(request.name, request.inputs, request.launch, request.outputs))
@@ -89,7 +89,7 @@ NOT_COUNTED = "run pytest --gpuperf-ncu"
 
 
 def profile(run: Run, key: Key, request: Request, task: ProfileTask) -> None:
-    """Under ncu: run a warm workload once in an NVTX range, or leave it to a process that collects what it wants."""
+    """Under ncu: run a warm workload once in an NVTX range, or leave it to a process that collects its metrics."""
     facts = run.device.facts
     own = tuple(canonical(name, chip_of(facts.arch)) for name in names_of(request.metrics))
     fits = request.cache == task.cache and set(own) <= set(task.metrics)

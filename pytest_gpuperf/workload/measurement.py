@@ -1,4 +1,4 @@
-"""``Measurement``: what ``gpuperf(...)`` returns."""
+"""``Measurement``: the result of ``gpuperf(...)``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Figure = TypeVar("_Figure", int, float)
 
 
 class NotDeclared(ValueError):
-    """The test asked for a figure that nothing it declared gives; the message says what would."""
+    """The test read a figure without declaring its input; the message names the argument."""
 
 
 class Measurement:

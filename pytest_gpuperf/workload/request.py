@@ -52,12 +52,12 @@ class Request:
         return self.workload if isinstance(self.workload, Launch) else None
 
     def restore(self) -> None:
-        """Do what the test's ``reset`` does, before a run."""
+        """Call the test's ``reset`` before a run."""
         if self.reset is not None:
             self.reset()
 
     def run(self) -> Any:
-        """Run once, after ``reset``; what a callable returns."""
+        """Run once, after ``reset``; returns the callable's result."""
         self.restore()
         return self.workload()
 
@@ -66,7 +66,7 @@ class Request:
         return self.launch.identity() if self.launch else Identity(code="", launch="callable")
 
     def with_fresh(self, fresh: FreshInputs) -> Request:
-        """The request whose ``reset`` makes fresh inputs, before it does what the test's own one does."""
+        """The request with a ``reset`` that makes fresh inputs, and then calls the test's own."""
         workload = self.workload
 
         def renew() -> None:

@@ -1,4 +1,4 @@
-"""A workload as it is timed: rounds of it, what a record keeps of them, and its A/A test."""
+"""A workload as it is timed: its rounds, the record of them, and its A/A test."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pytest_gpuperf.timing.rounds import LONG_NS, Rounds, Workload, sample_round
 from pytest_gpuperf.workload.request import Request
 
 ROUNDS = 4
-"""Of a workload that is recorded, or that cannot be paired."""
+"""Rounds of a workload that is recorded, or that cannot be paired."""
 BRIEF_ROUNDS, BRIEF_S = 2, 0.05
 """Rounds that no verdict rests on, and the time for them: they show by how many per cent the machine moved."""
 RETAKES = 3
@@ -38,7 +38,7 @@ class TimedWorkload:
     request: Request
     key: Key
     identity: Identity
-    """Of what runs, as the test asked for it."""
+    """Identity of the requested work."""
 
     @property
     def target(self) -> str:
@@ -65,7 +65,7 @@ class TimedWorkload:
         return self.run.timer.measure([self.timed.slot(1, dropped=0)], self.request.cache)[0][0]
 
     def expected_ns(self) -> float:
-        """About what the longer of baseline and workload takes."""
+        """About the longer time of baseline and workload."""
         return max(self.run.recorded_ns, self.probed_ns())
 
 
