@@ -56,7 +56,7 @@ class TestsFound(msgspec.Struct):
             getattr(self, name).update(getattr(other, name))
 
     def lacks(self, config: pytest.Config, key: Key) -> bool:
-        """Whether no test has a record, of a file that the run collected all tests of, or that is gone.
+        """Whether no test has a record, of a file that the run collected all tests of, or of a file that is missing.
 
         A run with ``--lf`` collects parts of files: it tells of none.
         """

@@ -62,12 +62,14 @@ def accept(run: Run) -> list[Recorded]:
     ]
     named = {one.cubin for one in static.values()} | {one.cubin for one in time.values()}
     cubins = [cubin for sha256, cubin in unpacked(accepted).items() if sha256 in named]
-    gone = _of_deleted_tests(run)
-    sweep = options.update == "all" and bool(static or time or gone)
-    store.write(Update(static=static, time=time, cubins=cubins, gone=gone, asked=run.targets), sweep=sweep)
-    if gone:
-        names = first_of(sorted({str(key) for key in gone}), 3)
-        run.outcome.left_out += (f"removed the records of {numbered(len(gone), 'workload')} without a test: {names}",)
+    removed = _of_deleted_tests(run)
+    sweep = options.update == "all" and bool(static or time or removed)
+    store.write(Update(static=static, time=time, cubins=cubins, removed=removed, asked=run.targets), sweep=sweep)
+    if removed:
+        names = first_of(sorted({str(key) for key in removed}), 3)
+        run.outcome.left_out += (
+            f"removed the records of {numbered(len(removed), 'workload')} without a test: {names}",
+        )
     return [*changed, *timed_records]
 
 

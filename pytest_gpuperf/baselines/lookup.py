@@ -78,30 +78,30 @@ def under_recorded_launch(record: StaticRecord, old: StaticRecord, arch: str) ->
 
 def renamed_workloads(before: Mapping[Key, WorkloadRecords], after: Mapping[Key, WorkloadRecords]) -> dict[Key, Key]:
     """Names of ``before`` by those of ``after``; no record moves twice."""
-    gone = {key: records for key, records in before.items() if key not in after}
+    missing = {key: records for key, records in before.items() if key not in after}
     found: dict[Key, Key] = {}
     for key in sorted(after.keys() - before.keys()):
-        origin = origin_of(key, after[key], gone)
+        origin = origin_of(key, after[key], missing)
         if origin is not None:
             found[key] = origin
-            del gone[origin]
+            del missing[origin]
     return found
 
 
-def origin_of(key: Key, new: WorkloadRecords, gone: Mapping[Key, WorkloadRecords]) -> Key | None:
+def origin_of(key: Key, new: WorkloadRecords, missing: Mapping[Key, WorkloadRecords]) -> Key | None:
     """The workload with the machine code of ``new``, launched alike; of several the one whose name is nearest."""
-    alike = sorted(one for one, old in gone.items() if _same_code(old, new))
+    alike = sorted(one for one, old in missing.items() if _same_code(old, new))
     return max(alike, key=lambda one: _nearness(one, key), default=None)
 
 
-def of_same_kernel(key: Key, new: WorkloadRecords, gone: Mapping[Key, WorkloadRecords]) -> list[Key]:
+def of_same_kernel(key: Key, new: WorkloadRecords, missing: Mapping[Key, WorkloadRecords]) -> list[Key]:
     """Workloads near ``key`` that launch a kernel of the same name, so that ``new`` may be any of them.
 
     Near are those of its test module, and in another one those of the same test and workload names.
     """
     names = (key.test, key.workload)
-    near = (one for one in gone if one.module == key.module or (one.test, one.workload) == names)
-    return sorted(one for one in near if new.kernel and gone[one].kernel == new.kernel)
+    near = (one for one in missing if one.module == key.module or (one.test, one.workload) == names)
+    return sorted(one for one in near if new.kernel and missing[one].kernel == new.kernel)
 
 
 def _same_code(old: WorkloadRecords, new: WorkloadRecords) -> bool:

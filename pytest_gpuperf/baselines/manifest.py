@@ -1,4 +1,4 @@
-"""``baselines/manifest.json``: what a team gates, so that a folder that is gone is missed, and a compiler is known.
+"""``baselines/manifest.json``: the targets of a team, so that a missing folder is noticed, and their compilers.
 
 An update adds targets and toolchains; ``gpuperf baselines rm`` takes them off.
 """

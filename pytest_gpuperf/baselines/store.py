@@ -31,7 +31,7 @@ class Update:
     """By GPU model (``nvidia-h200``) and workload; each with the sessions of its rounds."""
     cubins: Collection[bytes] = ()
     """Machine code that the records name, unless the store has it already."""
-    gone: Collection[Key] = ()
+    removed: Collection[Key] = ()
     """Workloads whose records are removed, of every target."""
     asked: Collection[str] | None = None
     """Architectures of the run: evidence of others is that of kernels that name them.  None: all are."""
@@ -244,9 +244,9 @@ class BaselineStore(Baselines):
                 if record.cubin and record.cubin not in given and not self.has_cubin(record.cubin):
                     raise BaselineError(f"{key}: its cubin is neither in this update nor in the store")
             plan.append(self.rewritten(target, module, {**self.load(target, module), **new}))
-        gone = set(update.gone)
-        for place in self.places() if gone else ():
-            kept = {at: record for at, record in self.load(*place).items() if at[0] not in gone}
+        removed = set(update.removed)
+        for place in self.places() if removed else ():
+            kept = {at: record for at, record in self.load(*place).items() if at[0] not in removed}
             if len(kept) < len(self.load(*place)):
                 plan.append(self.rewritten(*place, {**kept, **update.by_file().get(place, {})}))
         return plan

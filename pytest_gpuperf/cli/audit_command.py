@@ -178,7 +178,7 @@ def _as_text(found: AuditedPairs, *, markdown: bool) -> str:
     remarks = [
         *listed("renamed, with equal code", (f"{old} -> {new}" for old, new in renamed if old != new)),
         *listed("new", (f"{shown[one.record.kernel]} ({one.file}, {one.arch})" for one in found.new)),
-        *listed("gone", (f"{shown[one.record.kernel]} ({one.file}, {one.arch})" for one in found.removed)),
+        *listed("removed", (f"{shown[one.record.kernel]} ({one.file}, {one.arch})" for one in found.removed)),
     ]
     if found.unread:
         kernels = numbered(found.unread, "changed kernel")

@@ -37,7 +37,7 @@ Answer = Literal["good", "bad", "undecided"]
 COMPARED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
 """Exit statuses of a run that may have compared something; the last is that of ``--sw`` after a red test."""
 GOOD = frozenset({Verdict.UNCHANGED, Verdict.SAME, Verdict.FASTER, Verdict.BETTER})
-LIMIT_S, PATIENCE_S = 24 * 3600.0, 10.0
+LIMIT_S, GRACE_S = 24 * 3600.0, 10.0
 """Bound of the run of one commit, for hangs alone; and of one that was asked to end."""
 MOST_REASON = 200
 """Characters of a reason that a line tells."""
@@ -192,7 +192,7 @@ def _tried(node_id: str, good: str, commit: str, start: Path, wanted: Collection
             status = child.waited(LIMIT_S)
         finally:  # the run ends with this process, whatever ends that
             child.ask_to_end()
-            child.end(PATIENCE_S)
+            child.end(GRACE_S)
         lines = log_lines(log)
         try:
             report = read_report(file)

@@ -28,7 +28,7 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
 
     Returns the exit status: 0, also where something differs.  Raises ``GpuperfError`` and ``OSError``.
     """
-    folder = parsed.baselines or folder_of(None, Path.cwd())  # one that is given may be gone by now
+    folder = parsed.baselines or folder_of(None, Path.cwd())  # one that is given may be missing by now
     git = GitFolder(folder)
     before = _at_revision(git, parsed.before)
     after = BaselineStore(folder) if parsed.after is None else _at_revision(git, parsed.after)

@@ -79,7 +79,7 @@ class EvidenceDiff:
     workloads: tuple[WorkloadDiff, ...]
     new: tuple[Key, ...]
     """Workloads that the later state alone has."""
-    gone: tuple[Key, ...]
+    removed: tuple[Key, ...]
 
 
 def compare_evidence(
@@ -91,17 +91,17 @@ def compare_evidence(
     ``rules``: the counters that are known, of which those without a band only inform; others are compared exactly.
     ``renamed``: names of ``before`` by those of ``after``.
     """
-    came = after.keys() - before.keys() - renamed.keys()
+    added = after.keys() - before.keys() - renamed.keys()
     lost = before.keys() - after.keys() - set(renamed.values())
     found: list[WorkloadDiff] = []
-    for key in sorted(after.keys() - came):
+    for key in sorted(after.keys() - added):
         was = renamed.get(key, key)
         old, now = before[was], after[key]
         code = code_diffs(old, now)
         runs = run_diffs(old, now, rules)
         if code or runs or was != key:
             found.append(WorkloadDiff(key, now.kernel or old.kernel, was if was != key else None, code, runs))
-    return EvidenceDiff(tuple(found), tuple(sorted(came)), tuple(sorted(lost)))
+    return EvidenceDiff(tuple(found), tuple(sorted(added)), tuple(sorted(lost)))
 
 
 # --- machine code --------------------------------------------------------------------------------

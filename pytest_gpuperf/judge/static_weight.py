@@ -2,7 +2,7 @@
 
 Occupancy is a means.  A loss of it gates unless an estimate gains for what it was traded for, and a rise of it alone
 proves no gain.  Spills, stack and local memory gate unless an estimate gains and something was bought with them:
-occupancy that rises, or conflicts, sectors or narrow accesses that the machine code proves to be gone.  Nothing here
+occupancy that rises, or conflicts, sectors or narrow accesses that the machine code proves to be removed.  Nothing here
 turns what does not gate into WORSE but causes that the machine code proves.
 """
 

@@ -34,7 +34,7 @@ from pytest_gpuperf.model.task import (
 )
 
 PARENT_VARIABLE = "GPUPERF_PARENT"
-"""Names the end of a pipe whose other end the parent holds: it closes when the parent is gone, however it went."""
+"""Names the end of a pipe whose other end the parent holds: it closes when the parent ends, in whatever way."""
 LOG_LINES = 25
 """Last lines of a child's output that a message quotes."""
 _PROGRESS = re.compile(r"\[ *\d+%\]$")
@@ -61,19 +61,19 @@ class RunningChild:
         finally:
             os.close(theirs)
 
-    def waited(self, patience_s: float) -> int | None:
+    def waited(self, timeout_s: float) -> int | None:
         """Its exit status; None if it goes on for so long."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            return self._process.wait(patience_s)
+            return self._process.wait(timeout_s)
         return None
 
     def ask_to_end(self) -> None:
         """Send it SIGTERM, by which a run ends what it started and gives back its folders; ``end`` waits for that."""
         self._process.terminate()
 
-    def end(self, patience_s: float = 0.0) -> None:
+    def end(self, timeout_s: float = 0.0) -> None:
         """Wait for its end, and bring that about if it does not come; end what it has started in any case."""
-        self.waited(patience_s)
+        self.waited(timeout_s)
         with contextlib.suppress(ProcessLookupError):  # all of them have ended
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -119,7 +119,7 @@ def interrupt(number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def end_with_parent() -> None:
-    """In a child: end it, and what it started, as soon as its parent is gone.  Does nothing without a parent's pipe."""
+    """In a child: end it, and what it started, as soon as its parent ends.  Does nothing without a parent's pipe."""
     pipe = os.environ.pop(PARENT_VARIABLE, "")
     if pipe.isdigit():
         threading.Thread(target=_wait_for_the_end_of, args=(int(pipe),), daemon=True).start()

@@ -104,7 +104,7 @@ def entries_of(diff: EvidenceDiff) -> Iterator[Difference]:
             changes.append(("", f"moved from {quoted(f'{one.was.module}::{test}', LONGEST_TEXT)}"))
         for target, text in changes:
             yield Difference(one.key.module, one.kernel or "callables", one.key, target, text, text)
-    for text, keys in (("new", diff.new), ("gone", diff.gone)):
+    for text, keys in (("new", diff.new), ("removed", diff.removed)):
         for key in keys:
             yield Difference(key.module, "workloads", key, "", text, text)
 
@@ -156,7 +156,7 @@ def _shown(field: object) -> str:
 
 
 def summary_of(diff: EvidenceDiff) -> str:
-    """``3 kernels changed, 2 workloads new, 1 workload gone``"""
+    """``3 kernels changed, 2 workloads new, 1 workload removed``"""
     changed = {(one.key.module, one.kernel) for one in diff.workloads if one.kernel and (one.code or one.runs)}
     callables = sum(not one.kernel and bool(one.runs) for one in diff.workloads)
     moved = sum(one.was is not None for one in diff.workloads)
@@ -165,7 +165,7 @@ def summary_of(diff: EvidenceDiff) -> str:
         for count, noun in ((len(changed), "kernel"), (callables, "callable"))
         if count
     ]
-    counts = [(len(diff.new), "new"), (len(diff.gone), "gone"), (moved, "moved")]
+    counts = [(len(diff.new), "new"), (len(diff.removed), "removed"), (moved, "moved")]
     parts += [f"{numbered(count, 'workload')} {word}" for count, word in counts if count]
     return ", ".join(parts) or NO_DIFFERENCE
 

@@ -109,7 +109,7 @@ def compare_with_revision(
         _require_same_work(identity, process.arrive(key))
         reference = ProcessReference(
             run.device, run.timer, process.link, workload, reset=reset, cache=cache,
-            patience_s=60.0 + 2 * BUDGETS * budget_s,
+            timeout_s=60.0 + 2 * BUDGETS * budget_s,
         )  # fmt: skip
         return compare(
             run.device, reference, limits, alpha, seed=secrets.randbits(32), duration_ns=duration_ns,

@@ -15,7 +15,7 @@ from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.results import Ended, may_measure
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
 from pytest_gpuperf.timing.process_reference import (
-    PATIENCE_S,
+    REQUEST_TIMEOUT_S,
     Link,
     OtherSideLost,
     Quit,
@@ -52,7 +52,7 @@ class RevisionServer:
     def _serve(self, items: Mapping[str, pytest.Item]) -> None:
         """Run tests that are asked for; a process that has lost its GPU ends, and another is started for the next."""
         while not stash.run_of(self._config).gpu_lost:
-            request = self._link.receive(RunTest | Resume | Quit, PATIENCE_S)
+            request = self._link.receive(RunTest | Resume | Quit, REQUEST_TIMEOUT_S)
             if isinstance(request, Quit):
                 return
             if isinstance(request, RunTest):

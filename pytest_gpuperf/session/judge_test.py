@@ -155,7 +155,7 @@ def _name_origins(run: Run, test: TestRecord, *, whole: bool) -> None:
 
     ``whole``: the test ran to its end, so that records of its own that it did not reach count too.  A comparison with
     a revision has no other gate for a renamed test: equal code is UNCHANGED there, and other code of a kernel whose
-    test is gone is NOT-COMPARABLE.  Raises ``BaselineError``.
+    test is missing is NOT-COMPARABLE.  Raises ``BaselineError``.
     """
     fresh = [work for work in test.workloads.values() if any(map(_is_new, work.judgements))]
     found = run.results.found
@@ -163,7 +163,7 @@ def _name_origins(run: Run, test: TestRecord, *, whole: bool) -> None:
         return
     if AGAINST in run.config.stash:
         run.config.stash[AGAINST].learn_rest()
-    gone = {
+    missing = {
         key: records
         for key, records in run.records.items()
         if found.lacks(run.config, key)
@@ -173,10 +173,10 @@ def _name_origins(run: Run, test: TestRecord, *, whole: bool) -> None:
     for work in fresh:
         static = {(arch, work.toolchain): record for arch, record in work.static.items()}
         records = WorkloadRecords(static, {target: work.time} if work.time is not None else {})
-        origin = origin_of(work.key, records, gone)
-        near = of_same_kernel(work.key, records, gone) if origin is None and run.revision is not None else []
+        origin = origin_of(work.key, records, missing)
+        near = of_same_kernel(work.key, records, missing) if origin is None and run.revision is not None else []
         if origin is not None:
-            judge = functools.partial(_of_origin, work, origin, gone[origin], is_revision=run.revision is not None)
+            judge = functools.partial(_of_origin, work, origin, missing[origin], is_revision=run.revision is not None)
             work = msgspec.structs.replace(work, was=origin)
         elif near:
             judge = functools.partial(_of_another, near)

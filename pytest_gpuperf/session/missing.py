@@ -181,8 +181,8 @@ def _lines(run: Run, seen: Seen) -> Iterator[tuple[str, bool]]:
     for one in (one for one in seen.missing() if one.key not in renamed):  # whose new name says so
         by_cause.setdefault(one.cause, []).append(one)
     left_out = {one.key for one in by_cause.pop(MissingCause.LEFT_OUT, ())}
-    if revision is not None and (gone := by_cause.pop(MissingCause.DELETED, [])):
-        names = list(dict.fromkeys(one.key.node_id for one in gone))
+    if revision is not None and (missing := by_cause.pop(MissingCause.DELETED, [])):
+        names = list(dict.fromkeys(one.key.node_id for one in missing))
         yield f"MISSING here, only in {revision.name}: {first_of(names, NAMED)}", False
     for cause, those in by_cause.items():
         yield _line(cause, those), missing_fails(options, needs_gpu=cause is MissingCause.NEEDED_GPU)

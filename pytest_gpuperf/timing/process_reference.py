@@ -28,7 +28,7 @@ MOST_BYTES = 64 << 20
 SHORT_NS, PROCESS_NS = 10_000.0, 500.0
 """Below ``SHORT_NS`` two processes that run the same differ by up to about ``PROCESS_NS``: measured on H200s with an
 addition of 4.8 us (between -2.8 and +2.4 %) and with three kernels of 7 us together (6.3 %)."""
-PATIENCE_S = 4 * 3600.0
+REQUEST_TIMEOUT_S = 4 * 3600.0
 """Wait of the other process for the next message; the end of the process that gates ends it anyway."""
 
 
@@ -159,9 +159,9 @@ def run_there() -> NoReturn:
 class TwoSidedTimer:
     """A timer that measures slots of ``run_there`` on the other side, and all others here."""
 
-    def __init__(self, timer: Timer, link: Link, patience_s: float) -> None:
-        """``patience_s``: how long samples of the other side may take."""
-        self._timer, self._link, self._patience_s = timer, link, patience_s
+    def __init__(self, timer: Timer, link: Link, timeout_s: float) -> None:
+        """``timeout_s``: how long samples of the other side may take."""
+        self._timer, self._link, self._timeout_s = timer, link, timeout_s
         self.name: TimerName = timer.name
         self.tick_ns, self.overhead_ns = timer.tick_ns, timer.overhead_ns
         self.pad_bytes = 0
@@ -182,7 +182,7 @@ class TwoSidedTimer:
         wanted = tuple((slot.samples, slot.dropped) for slot in slots)
         self._link.send(Measure(slots=wanted, cache=cache, pad_bytes=self.pad_bytes))
         self.pad_bytes = 0
-        answer: RemoteSamples = self._link.receive(RemoteSamples, self._patience_s)
+        answer: RemoteSamples = self._link.receive(RemoteSamples, self._timeout_s)
         if answer.problem:
             raise OtherSideLost(f"the other side failed: {answer.problem}")
         return answer.times
@@ -195,9 +195,9 @@ class ProcessReference:
 
     def __init__(
         self, device: Device, timer: Timer, link: Link, run: Callable[[], Any], *, reset: Callable[[], Any] | None,
-        cache: CacheMode, patience_s: float,
+        cache: CacheMode, timeout_s: float,
     ) -> None:  # fmt: skip
-        self.timer = TwoSidedTimer(timer, link, patience_s)
+        self.timer = TwoSidedTimer(timer, link, timeout_s)
         self._pad = MemoryPad(device)
         self.sides: Sides = Workload(run_there, None, cache), Workload(run, reset, cache)  # which resets itself there
 
@@ -231,7 +231,7 @@ def serve_samples(
 ) -> None:
     """Take the samples that are asked for until the other process says to resume.  Raises ``OtherSideLost``."""
     pad = MemoryPad(device)
-    while not isinstance(request := link.receive(Measure | Resume, PATIENCE_S), Resume):
+    while not isinstance(request := link.receive(Measure | Resume, REQUEST_TIMEOUT_S), Resume):
         try:
             if request.pad_bytes:
                 pad.move(request.pad_bytes)

@@ -147,8 +147,8 @@ class Splits:
 
     def without(self, lanes: Sequence[int]) -> None:
         """Of the lanes on the way, those with a 1 leave the kernel."""
-        gone = map(operator.and_, self.mask, map(bool, lanes))
-        self._here = tuple(here and not left for here, left in zip(self._here, gone, strict=True))
+        exited = map(operator.and_, self.mask, map(bool, lanes))
+        self._here = tuple(here and not left for here, left in zip(self._here, exited, strict=True))
         self._go_on(self.lanes)
 
     def arrive(self, place: int) -> int:

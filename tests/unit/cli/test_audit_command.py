@@ -125,7 +125,7 @@ def test_kernels_that_came_went_and_were_renamed_are_named(audit: Audit) -> None
     assert said.splitlines() == [
         "1 kernel renamed, with equal code: copy -> moved",
         "2 kernels new: keep<6> (p/_C.so, sm_80), keep<6> (p/_C.so, sm_90)",
-        "2 kernels gone: keep<5> (p/_C.so, sm_80), keep<5> (p/_C.so, sm_90)",
+        "2 kernels removed: keep<5> (p/_C.so, sm_80), keep<5> (p/_C.so, sm_90)",
         "2 UNCHANGED",
     ]
     old = release("a", {"p/a.so": built(archs=("sm_80", "sm_90"))})
@@ -133,7 +133,7 @@ def test_kernels_that_came_went_and_were_renamed_are_named(audit: Audit) -> None
     status, said = audit(new, "--against", old)
     assert status == 0
     assert "3 kernels new: copy (p/c.so, sm_90), " in said
-    assert "3 kernels gone: copy (p/a.so, sm_80), " in said
+    assert "3 kernels removed: copy (p/a.so, sm_80), " in said
     assert said.endswith("\n3 UNCHANGED\n")
 
 

@@ -84,9 +84,9 @@ def test_a_change_is_told_in_registers_spills_occupancy_time_and_counters(
     git(root.parent, "rm", "-rq", "baselines")
     assert main(["diff", "--baselines", "baselines"]) == 0
     said = capsys.readouterr().out
-    assert "64 workloads of test_scale[...]: gone" in said
+    assert "64 workloads of test_scale[...]: removed" in said
     assert "manifest: gpu models: nvidia-h200 -> none" in said
-    assert said.endswith("64 workloads gone\n")
+    assert said.endswith("64 workloads removed\n")
 
 
 def test_two_commits_are_compared_and_the_working_tree_counts(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

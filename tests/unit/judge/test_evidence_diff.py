@@ -94,7 +94,7 @@ def test_new_gone_and_moved_workloads() -> None:
     after = {KEY: records_of(), moved: records_of(code="a1" * 32), came: records_of(code="e1" * 32)}
     diff = compare_evidence(before, after, [], renamed={moved: old_name})
     assert [(one.key, one.was) for one in diff.workloads] == [(moved, old_name)]
-    assert (diff.new, diff.gone) == ((came,), (went,))
+    assert (diff.new, diff.removed) == ((came,), (went,))
 
 
 @pytest.mark.parametrize(("kernel", "name"), [("is", "is"), ("", "was")])

@@ -113,7 +113,7 @@ def test_pairs_of_processes_decide(links: tuple[Link, Link], ratio: float, mean_
     with serving(links[1], there):
         reference = ProcessReference(
             here.device, here.timer, links[0], lambda: None, reset=lambda: resets.append(1), cache="cold",
-            patience_s=SOON_S,
+            timeout_s=SOON_S,
         )  # fmt: skip
         found = compare(
             here.device, reference, LIMITS, ALPHA, seed=3, duration_ns=mean_ns, budget_s=SOON_S
