@@ -121,6 +121,15 @@ def test_an_update_rewrites_its_own_workload_only(store: BaselineStore, root: Pa
     assert store.static("sm_90", make_key(), NVRTC) is None
 
 
+def test_records_that_an_update_removes_are_removed_from_every_target(store: BaselineStore, root: Path) -> None:
+    other = make_key("test_other")
+    for update in (static_update(), static_update(key=other), time_update(make_session())):
+        store.write(update)
+    store.write(Update(static=static_update(make_static(registers=40), key=other).static, removed=[make_key()]))
+    assert (keys_of(store, "sm_90"), store.static("sm_90", other, NVRTC)) == ((other,), make_static(registers=40))
+    assert [path.name for path in root.iterdir() if path.name.startswith("nvidia")] == [], "no empty folder stays"
+
+
 def test_machine_code_that_no_record_names_is_swept(store: BaselineStore, root: Path) -> None:
     session, other = make_session(), make_key(module="test_other.py")
     store.write(time_update(session))

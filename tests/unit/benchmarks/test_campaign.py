@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -55,18 +53,3 @@ def test_broken_promises_are_red(script: ModuleType, tmp_path: Path, verdicts: s
     ]  # fmt: skip
     assert script.report(tmp_path / "page.md", found, {1: 0.9}) == status
     assert ("| w | 20 | 1 % |" in (tmp_path / "page.md").read_text()) == bool(verdicts)
-
-
-def test_callables_are_tests_of_a_repository(script: ModuleType, tmp_path: Path) -> None:
-    folder = tmp_path / "project"
-    script.repository(folder, 2)
-    script.commit(folder, 2, {"softmax": 1.5}, "Edit 3, 1 percent more")
-    assert "MORE = {'softmax': 1.5}  # Edit 3" in (folder / "test_callables.py").read_text()
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("::test_") == 6
-    times = {"kind": "time", "verdict": "SLOWER", "time": {"ratio": 1.02, "after_ns": 2.0, "blocks": 9}}
-    work = {"key": {"workload": "sum"}, "judgements": [{"kind": "memory"}, times]}
-    (one,) = script.verdicts_of({"tests": [{"workloads": [work]}, {}]}, 2)
-    assert (one["workload"], one["verdict"], one["ratio"]) == ("sum", "SLOWER", 1.02)
