@@ -15,8 +15,6 @@ import pytest
 
 from pytest_gpuperf import stash
 from pytest_gpuperf.atomic_write import write_whole
-from pytest_gpuperf.baselines import layout
-from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.git_objects import RevisionError
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.evidence import Key, is_below
@@ -90,25 +88,21 @@ class Against:
         config.stash[stash.RUN] = Run(config, options, self._run.results)
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> None:
+    def pytest_runtestloop(self) -> None:
         """Wait until the process has collected.  Raises ``pytest.UsageError`` where it does not, but in a worker."""
         if self._config.pluginmanager.hasplugin("dsession"):
             return
         _ = self._run.has_gpu  # opens the GPU meanwhile
-        flag = f"--gpuperf-against={self._run.options.against}"
         try:
-            for item in filter(may_measure, session.items):  # each needs a name for the revision's evidence
-                layout.record_file("sm_90", item.nodeid.partition("::")[0])
             there = process_for(self._run, self._revision).tests()
             (self._run.results.found or TestsFound()).there.update(there)
         except NotPaired:
             return
-        except BaselineError as problem:
-            self._broken = f"{flag}: {problem}"
         except OtherSideLost as problem:
-            self._broken = f"{flag}: its tests cannot run: {lose(self._config, problem, log=True)}"
-        if self._broken and not self._is_worker:
-            raise pytest.UsageError(self._broken)
+            why = lose(self._config, problem, log=True)
+            self._broken = f"--gpuperf-against={self._run.options.against}: its tests cannot run: {why}"
+            if not self._is_worker:
+                raise pytest.UsageError(self._broken) from None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:
@@ -224,7 +218,7 @@ def with_itself(config: pytest.Config, revision: Revision) -> str:
 
 
 def reworded(revision: Revision, judgement: Judgement, foreign: str) -> Judgement:
-    """A judgement in the message of a revision; NEW is NOT-COMPARABLE where the test failed there.
+    """A judgement that names the revision; NEW is NOT-COMPARABLE where the test failed there.
 
     So is every judgement of a process that used a ``foreign`` file, which is one of the other side.
     """

@@ -260,17 +260,6 @@ def test_unknown_revision_is_a_usage_error(project: Suite) -> None:
     result.stderr.fnmatch_lines(["*--gpuperf-against=nowhere: git knows no revision 'nowhere'*"])
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")])
-def test_test_outside_of_the_root_is_refused(project: Suite, workers: tuple[str, ...]) -> None:
-    project.write("conf/pytest.ini", "[pytest]\n")
-    commit(project.path)
-    result = project.run(*AGAINST, "-c", "conf/pytest.ini", "test_suite.py::test_other", *workers)
-    assert result.ret != 0
-    text = result.stdout.str() + result.stderr.str()
-    assert "--gpuperf-against=HEAD: test module '' cannot name a baseline file. " in text
-    assert "Traceback" not in text
-
-
 # --- with a simulated GPU ----------------------------------------------------------------------------
 
 ROUNDS = """
