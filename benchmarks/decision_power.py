@@ -3,8 +3,8 @@
     python benchmarks/decision_power.py --output docs/results/decision.md
 
 Exit status 1 if equal kernels were slower, or equal callables more often than the error rate allows.  Two minutes,
-without a GPU.  Blocks of equal kernels are drawn in pieces of eight,
-with fresh coins, from ``tests/replays`` or from the folder of ``paired_campaign.py kernels``.  Other blocks are normal.
+without a GPU.  Blocks of equal kernels are drawn in pieces of eight, with fresh coins, from ``tests/replays`` or from
+the folder of ``paired_campaign.py kernels``.  Other blocks are normal.
 """
 
 from __future__ import annotations

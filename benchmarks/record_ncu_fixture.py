@@ -110,11 +110,13 @@ def as_kernels(printed: str, names: list[str], ranges: list[int]) -> list[dict[s
     rows = list(csv.DictReader(io.StringIO(printed[printed.index('"ID"') :])))[1:]
     if len(rows) != len(ranges):
         raise SystemExit(f"ncu prints {len(rows)} kernels, and {len(ranges)} were launched")
-    return [
-        {"kernel": re.split(r"[(<]", row["Kernel Name"])[0].removeprefix("void ").strip(), "range": number, "metrics": {
-            name: figure for name in names if FIGURE.fullmatch(figure := (row.get(name) or "").replace(",", ""))
-        }} for row, number in zip(rows, ranges, strict=True)
-    ]  # fmt: skip
+    found = []
+    for row, number in zip(rows, ranges, strict=True):
+        figures = {name: (row.get(name) or "").replace(",", "") for name in names}
+        kernel = re.split(r"[(<]", row["Kernel Name"])[0].removeprefix("void ").strip()
+        metrics = {name: figure for name, figure in figures.items() if FIGURE.fullmatch(figure)}
+        found.append({"kernel": kernel, "range": number, "metrics": metrics})
+    return found
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from pytest_gpuperf import stash
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.revision.process import RUNNING
 from pytest_gpuperf.session import end_of_test, judge_test
 from pytest_gpuperf.test_record import CheckedOnly, CountersMissing, StaticOnly, TestRecord
 from pytest_gpuperf.workload import confirm as confirmation
@@ -76,6 +77,15 @@ def test_outcome(run: Run, without_gpu: Run, case: str) -> None:
         assert raised is outcome
     test = stash.record_of(item)
     assert (test.ended_in, test.status) == ("call", status)
+
+
+def test_a_pairs_other_process_ends_the_test_too(run: Run) -> None:
+    """It holds no memory when a second process confirms."""
+    ends: list[str] = []
+    partner: Any = SimpleNamespace(pairs=True, ended=lambda: ends.append("there"))
+    run.config.stash[RUNNING] = partner
+    ended(run.item())
+    assert ends == ["there"]
 
 
 def test_a_test_that_stops_early_is_judged_by_what_it_reached(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
