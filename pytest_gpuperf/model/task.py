@@ -41,6 +41,8 @@ class ConfirmTask(Record, frozen=True, tag="confirm"):
     folder: Path
     places: tuple[SuspectPlace, ...]
     """What to measure; what is found of each goes to the file of its number."""
+    other_first: Key | None = None
+    """The other revision's process reaches this callable before this one starts its test: it takes its memory first."""
 
     @property
     def nodes(self) -> tuple[str, ...]:

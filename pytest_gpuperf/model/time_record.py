@@ -12,6 +12,8 @@ from pytest_gpuperf.model.evidence import Record, StaticRecord
 from pytest_gpuperf.model.limits import TimerName
 
 CacheMode = Literal["cold", "warm"]
+CALLABLE = "callable"
+"""The launch of what is not a kernel's."""
 
 
 class Identity(Record, frozen=True):

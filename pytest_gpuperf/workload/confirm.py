@@ -7,6 +7,7 @@ other process runs the same gate, at a looser error rate, and leaves what it fou
 from __future__ import annotations
 
 import contextlib
+import secrets
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from pytest_gpuperf.atomic_write import scratch_folder, write_whole
 from pytest_gpuperf.device.device_errors import LockError
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect, not_confirmed
 from pytest_gpuperf.model.task import ConfirmTask, SuspectPlace
+from pytest_gpuperf.model.time_record import CALLABLE
 from pytest_gpuperf.model.verdict import NOT_CONFIRMED, Judgement, Verdict
 from pytest_gpuperf.process.children import LOG_LINES, errors_in, log_lines, run_task
 from pytest_gpuperf.revision.against import AGAINST
@@ -100,7 +102,11 @@ def _in_another_process(
     limit_s = TIMEOUT_S + LIMIT_FACTOR * (time.perf_counter() - run.test_began)
     limit_s += sum(BUDGETS * one.budget_s for one in suspects)
     with scratch_folder("gpuperf-confirm-") as name:
-        task = ConfirmTask(folder=Path(name), places=tuple(one.place for one in suspects))
+        callables = [one.place.key for one in suspects if one.identity.launch == CALLABLE]
+        task = ConfirmTask(
+            folder=Path(name), places=tuple(one.place for one in suspects),
+            other_first=callables[0] if callables and secrets.randbits(1) else None,
+        )  # fmt: skip
         problem = _run(item, run, task, limit_s)
         found = []
         for file in task.files():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.limits import Limits
-from pytest_gpuperf.model.time_record import CacheMode, Identity
+from pytest_gpuperf.model.time_record import CALLABLE, CacheMode, Identity
 
 if TYPE_CHECKING:
     from pytest_gpuperf.workload.check import FreshInputs
@@ -63,7 +63,7 @@ class Request:
 
     def identity(self) -> Identity:
         """Identity of the work; a callable has no machine code of its own that could be compared."""
-        return self.launch.identity() if self.launch else Identity(code="", launch="callable")
+        return self.launch.identity() if self.launch else Identity(code="", launch=CALLABLE)
 
     def with_fresh(self, fresh: FreshInputs) -> Request:
         """The request with a ``reset`` that makes fresh inputs, and then calls the test's own."""

@@ -158,6 +158,9 @@ class Suite:
         assert old in text
         self.write(name, text.replace(old, new))
 
+    def append(self, name: str, more: str) -> None:
+        self.write(name, (self.path / name).read_text() + more)
+
     def change_code(self) -> None:
         """Give ``work`` other machine code of as many instructions, so of the same speed."""
         self.edit("work.cu", "x * 1.5f", "x * 1.25f")

@@ -38,8 +38,7 @@ def left_in(temporary):
 
 def end(suite, where, number, *arguments):
     """Run until a process of the run is at a place, and send the run a signal: its end and its output."""
-    text = (suite.path / "conftest.py").read_text()
-    suite.write("conftest.py", text + WAITS.format(where=where))
+    suite.append("conftest.py", WAITS.format(where=where))
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
     process = subprocess.Popen(
         command, cwd=suite.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,

@@ -41,7 +41,7 @@ def pytest_unconfigure(config):
 
 def modules_entered(suite: Suite, **outcomes: int) -> list[str]:
     """Of the run of one kernel's test, in the process that gates."""
-    suite.write("conftest.py", (suite.path / "conftest.py").read_text() + COUNTING)
+    suite.append("conftest.py", COUNTING)
     suite.run("--gpuperf", "-k", "1024").assert_outcomes(**outcomes)
     found = json.loads((suite.path / "entered.json").read_text())
     print(f"{len(found['modules'])} modules, {found['functions']} functions: {' '.join(found['modules'])}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from git_samples import commit
 from suite_under_test import CALLABLE, Suite
@@ -20,20 +22,29 @@ def project(gpu_suite: Suite) -> Suite:
     return gpu_suite
 
 
-def test_slower_callable_is_slower_in_two_pairs_of_processes(project: Suite) -> None:
-    conftest = (project.path / "conftest.py").read_text()
-    project.write("conftest.py", conftest + "\n__import__('simulated_gpu').KERNELS['_Z4workPfi'] = 37000.0\n")
+NOTES_ORDER = """
+
+__import__('simulated_gpu').KERNELS['_Z4workPfi'] = 37000.0
+__import__("secrets").randbits = lambda bits: 1
+
+
+def pytest_runtest_call(item):
+    with open({order!r}, "a") as order:
+        print(task_of(item.config).get("type", "gates"), file=order)
+"""
+
+
+def test_slower_callable_is_slower_in_two_pairs_of_processes(project: Suite, tmp_path: Path) -> None:
+    order = tmp_path / "order.txt"
+    project.append("conftest.py", NOTES_ORDER.format(order=str(order)))
     commit(project.path)
     project.write("test_suite.py", TEST.format(steps=SLOWER, more=""))
     result = project.run(*AGAINST)
     assert result.ret == 1, result.stdout.str()
-    result.stdout.fnmatch_lines(
-        [
-            "*steps*SLOWER*",
-            "*slower, by 2 pairs of processes: x1.03*, x1.03*",
-            "*its kernels: work 37 us",
-        ]
-    )
+    by_two = "*slower, by 2 pairs of processes: x1.03*, x1.03*"
+    result.stdout.fnmatch_lines(["*steps*SLOWER*", by_two, "*its kernels: work 37 us"])
+    # The coin lets the other process take its memory first.
+    assert order.read_text().split()[3:5] == ["revision", "confirm"]
 
 
 WITH_INPUTS = TEST.replace("def steps():\n", "def steps(x):\n        a[:] = x\n").replace(
@@ -72,8 +83,7 @@ def pytest_configure(config):
 
 def test_revision_that_is_killed_is_never_green(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
-    conftest = (project.path / "conftest.py").read_text()
-    project.write("conftest.py", conftest + KILLS)
+    project.append("conftest.py", KILLS)
     commit(project.path)
     project.write("test_suite.py", TEST.format(steps=SLOWER, more=""))
     result = project.run(*AGAINST)

@@ -42,7 +42,7 @@ def test_it_starts_where_the_run_did_and_no_module_of_the_root_is_in_its_way(slo
     """Paths are relative to that folder, which need not be the root."""
     slower.write("copy.py", "raise RuntimeError('this is not the library')")
     (slower.path / "pytest.ini").write_text("[pytest]\n")
-    slower.write("conftest.py", (slower.path / "conftest.py").read_text() + LICENCE)
+    slower.append("conftest.py", LICENCE)
     (slower.path / "below").mkdir()
     (slower.path / "below" / "key").touch()
     imports = {COLD: "1"}  # a fork has imported the library's before
@@ -52,7 +52,7 @@ def test_it_starts_where_the_run_did_and_no_module_of_the_root_is_in_its_way(slo
 
 
 def test_worker_hands_on_the_command_line_of_its_controller(slower):
-    slower.write("conftest.py", (slower.path / "conftest.py").read_text() + LICENCE)
+    slower.append("conftest.py", LICENCE)
     printed = as_command(slower.path, *ONE, "--licence=work.cu", "-n", "1")
     assert ", in two processes; " in printed, printed
 

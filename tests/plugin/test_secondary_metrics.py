@@ -128,8 +128,7 @@ def test_tolerance_is_that_of_the_test(measured):
 def test_host_time_that_is_worse_in_one_process_alone_is_open(measured):
     edit(measured, spin="500 if slow == 'no' else 900")
     measured.edit("test_suite.py", "def spin", "import os\nslow = os.environ.get('SLOW_HOST', 'no')\n\ndef spin")
-    text = (measured.path / "conftest.py").read_text()
-    measured.write("conftest.py", text + (
+    measured.append("conftest.py", (
         "\n\ndef pytest_configure(config):\n    import os\n"
         "    os.environ['SLOW_HOST'] = 'no' if confirms(config) else 'yes'\n"
     ))  # fmt: skip

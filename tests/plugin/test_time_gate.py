@@ -269,7 +269,7 @@ def test_rare_slow_launches_fail_the_side_that_has_more(recorded, monkeypatch, t
 def test_sustained_slots_are_those_of_its_marker(recorded, monkeypatch):
     monkeypatch.setattr(blocks, "BURST_S", 0.004)  # so that it is undone; the second process has it of the conftest
     short = "\n__import__('pytest_gpuperf.timing.blocks', fromlist=['']).BURST_S = 0.004\n"
-    recorded.write("conftest.py", (recorded.path / "conftest.py").read_text() + short)
+    recorded.append("conftest.py", short)
     slower(recorded, 120)
     assert "in sustained slots" not in recorded.run("--gpuperf", *ONE).stdout.str()
     recorded.edit("test_suite.py", "@pytest.mark.param", "@pytest.mark.gpuperf(sustained=True)\n@pytest.mark.param")
@@ -340,7 +340,7 @@ def pytest_runtest_protocol(item, nextitem):
 
 def test_last_run_of_a_test_counts(recorded):
     """One that passes when it is run again has passed, with those verdicts; a regression is red again."""
-    recorded.write("conftest.py", (recorded.path / "conftest.py").read_text() + RERUN)
+    recorded.append("conftest.py", RERUN)
     recorded.write("test_suite.py", TEST.rstrip() + "\n    RUNS.append(1)\n    assert len(RUNS) == 2\n\nRUNS = []\n")
     recorded.run("-k", "other").assert_outcomes(passed=1)
     slower(recorded, 120)
