@@ -164,7 +164,7 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
     run, test = stash.run_of(item.config), stash.record_of(item)
     _confirm_suspects(item, run, test, cut_short=True)
     if run.options.active:
-        report.gpuperf = msgspec.json.encode(evidence_of(run, test)).decode()  # type: ignore[attr-defined]
+        report.gpuperf = msgspec.json.encode(evidence_of(item, run, test)).decode()  # type: ignore[attr-defined]
     if test.status == "static only" and not hasattr(report, "wasxfail"):
         report.gpuperf_status = test.status  # type: ignore[attr-defined]
         item.user_properties.append(("gpuperf.status", test.status))
@@ -192,11 +192,16 @@ def _attach_failure(report: pytest.TestReport, run: Run, test: TestRecord) -> No
         report.sections.append(("gpuperf", text))
 
 
-def evidence_of(run: Run, test: TestRecord) -> TestEvidence:
+def _plain(value: object) -> str | float:
+    return float(value) if isinstance(value, float) else value if isinstance(value, int) else str(value)
+
+
+def evidence_of(item: pytest.Item, run: Run, test: TestRecord) -> TestEvidence:
     """The test's evidence, as its report carries it."""
     found = TestEvidence(
         module=test.module, test=test.test, status=test.status, reason=test.reason,
         workloads=tuple(test.workloads.values()),
+        properties={name: _plain(value) for name, value in item.user_properties},
         cubins={sha256: zlib.compress(test.cubins[sha256]) for sha256 in sorted(test.unrecorded)},
     )  # fmt: skip
     if not any(workload.time for workload in found.workloads):
