@@ -59,8 +59,8 @@ def slower(recorded):
 
 
 def test_regression_leads_every_report_with_its_words(slower):
-    given = ("def test_other(cuda_kernel, gpu, gpuperf):", "def test_other(cuda_kernel, gpu, gpuperf, record_property):")
-    slower.edit("test_suite.py", given[0], f"{given[1]}\n    record_property('turns', 3)")
+    records = "def test_other(record_property, cuda_kernel, gpu, gpuperf):\n    record_property('turns', 3)"
+    slower.edit("test_suite.py", "def test_other(cuda_kernel, gpu, gpuperf):", records)
     result = slower.run("--gpuperf", ALL, "-n", "2")
     assert result.ret == 1
     for name in ("out.json", "out.md", "out.html"):
