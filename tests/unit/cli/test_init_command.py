@@ -12,6 +12,10 @@ from pytest_gpuperf.cli import init_command
 from pytest_gpuperf.cli.command_line import main
 
 
+COPIED = ("transpose32", "polynomial", "reduce_sum", "sample2_static_array", "occupancy_registers")
+"""Families, each of which runs alone."""
+
+
 def gate(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--gpuperf-arch=sm_90", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
@@ -63,22 +67,23 @@ def test_nothing_is_overwritten_and_a_second_time_writes_nothing(tmp_path, capsy
     assert (tmp_path / ".gitattributes").read_bytes() == attributes
 
 
-def test_the_suite_is_listed_and_copied(tmp_path, capsys):
+def test_families_are_listed_and_copied_and_run_alone(tmp_path, capsys):
     assert main(["examples"]) == 0
     assert "bank_conflicts  " in capsys.readouterr().out
     target = tmp_path / "my examples"
-    assert main(["examples", str(target)]) == 0
+    assert main(["examples", str(target), *COPIED]) == 0
     said = capsys.readouterr().out
     assert f"    cd '{target}'\n" in said
-    assert len(list(target.glob("test_*.py"))) > 40
-    for command in [line.split()[1:3] for line in said.splitlines() if line.startswith("    pytest ")]:
-        done = gate(target, *command, "-q")
+    assert sorted(path.name for path in target.rglob("*.cu")) == sorted(f"{name}.cu" for name in COPIED)
+    assert f"pytest --gpuperf test_{COPIED[0]}.py" in said
+    for command in ("--update-baselines", "--gpuperf"):
+        done = gate(target, command, "-q")
         assert done.returncode == 0, done.stdout
     assert "UNCHANGED" in done.stdout
-    before = sorted(target.iterdir())
-    assert main(["examples", str(target)]) == 1
-    assert "Nothing was written" in capsys.readouterr().err
-    assert sorted(target.iterdir()) == before
+    for wrong, why in (("transpose32", "exists. Nothing was written"), ("transpose", "the closest is transpose32")):
+        assert main(["examples", str(target), "matmul", wrong]) == 1
+        assert why in capsys.readouterr().err
+    assert not (target / "test_matmul.py").exists()
 
 
 def test_a_folder_that_is_not_there_or_cannot_be_written_is_named(tmp_path, capsys):
