@@ -1,0 +1,104 @@
+"""Claims: what a verdict follows from, that each can fail, and that formulas give the figures on record."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from loaded_scripts import load_script
+
+from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.counters.catalogue import METRICS
+
+ROOT = Path(__file__).parents[3]
+FOLDER, REPLAY = ROOT / "example_suite" / "claims", ROOT / "tests" / "replays" / "counters" / "nvidia-h200.json"
+BEYOND_THE_CATALOGUE = (Path(__file__).parent / "hopper_metrics.txt").read_text(encoding="utf-8").split()
+"""Metrics of GH100 that Nsight Compute accepts and no set of the plugin has."""
+WRONG = (0.3, 0.5, 2.0, 3.0)
+"""A wrong figure is so many times the right one, or one more."""
+
+
+def loaded(name: str) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(FOLDER)
+        return load_script(FOLDER / f"{name}.py", f"claims_{name}")
+
+
+main, page = loaded("__main__"), loaded("page")
+FIGURES = main.on_record()["figures"]
+
+
+def claim(**given: Any) -> Any:
+    return main.Claim("family", {"kind": "time", "unit": "x", **given})
+
+
+@pytest.mark.parametrize(
+    ("given", "verdicts"),
+    [
+        ({"says": 2.0}, {1.71: main.REPRODUCED, 2.4: main.MORE, 1.6: main.LESS, 1.005: main.CONTRADICTED}),
+        ({"says": 0.5}, {0.5: main.REPRODUCED, 0.3: main.MORE, 0.8: main.LESS, 1.2: main.CONTRADICTED}),
+        ({"says": [1, None]}, {1.1: main.REPRODUCED, 1.001: main.CONTRADICTED}),
+        ({"says": 1.0, "gpu": "any"}, {1.1: main.REPRODUCED, 1.2: main.CONTRADICTED}),
+        ({"says": 3.0, "can": True}, {1.1: main.REPRODUCED, 9.0: main.REPRODUCED, 1.0: main.CONTRADICTED}),
+        ({"says": 90, "unit": "%", "gpu": "Titan V"}, {85.0: main.REPRODUCED, 50.0: main.NOT_COMPARABLE}),
+        ({"says": 32, "unit": "sectors", "exact": True, "gpu": "any"}, {32: main.REPRODUCED, 33: main.CONTRADICTED}),
+        ({"says": 2.0, "origin": "erratum"}, {2.0: main.ERRATUM}),
+        ({"why": "no such chip"}, {2.0: main.NOT_COMPARABLE}),
+    ],
+)  # fmt: skip
+def test_a_verdict_follows_from_both_figures(given: dict[str, Any], verdicts: dict[float, str]) -> None:
+    assert {figure: claim(**given).verdict(figure) for figure in verdicts} == verdicts
+
+
+def test_no_claim_is_near_a_border_and_each_that_is_compared_can_fail() -> None:
+    claims = main.claims().values()
+    assert {one.id: one.border(FIGURES[one.id][0]) for one in claims if one.formula} == {
+        one.id: "" for one in claims if one.formula
+    }
+    compared = [one for one in claims if one.formula and one.verdict(FIGURES[one.id][0]) in main.VERDICTS[:4]]
+    for one in random.Random(45).sample(compared, min(60, len(compared))):
+        right = FIGURES[one.id][0]
+        assert {one.verdict(wrong) for wrong in (*(right * each for each in WRONG), right + 1)} - {one.verdict(right)}
+
+
+def test_a_figure_of_another_verdict_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    report = report_of_baselines()
+    assert main.check(report, ["transpose32"]) == 0, capsys.readouterr().out
+    for test in report["tests"]:
+        for work in test["workloads"]:
+            if work["key"]["workload"] == "transpose_naive" and "time" in work:
+                work["time"]["rounds"] = [{"midmean": 1.0}]
+    assert main.check(report, ["transpose32"]) == 1
+    assert "!! on record" in capsys.readouterr().out
+    assert main.check({**report, "tests": []}, ["transpose32"]) == 1
+    assert "0 workloads of transpose32" in capsys.readouterr().out
+
+
+def report_of_baselines() -> dict[str, Any]:
+    """The report of a run on the H200 that finds what is on record: machine code, times and counters."""
+    counted = json.loads(REPLAY.read_text(encoding="utf-8"))
+    tests: dict[str, Any] = {}
+    for key, records in BaselineStore(ROOT / "baselines").workloads().items():
+        test = tests.setdefault(key.node_id, {"module": key.module, "test": key.test, "workloads": []})
+        counters = counted["workloads"].get(key.node_id, {}).get(key.workload, ())
+        work = {"key": {"workload": key.workload}, "counters": dict(zip(counted["metrics"], counters, strict=False))}
+        work["static"] = {arch: msgspec.to_builtins(static) for (arch, _), static in records.static.items()}
+        if main.GPU in records.times:
+            work |= {"identity": {}, "time": msgspec.to_builtins(records.times[main.GPU])}
+        test["workloads"].append(work)
+    return {"tests": [*tests.values()]}
+
+
+def test_formulas_give_the_figures_on_record() -> None:
+    for one, figures, problem in main.evaluated(report_of_baselines(), [*main.claims().values()]):
+        if "recorded" not in problem and "was not measured" not in problem:  # by a test, and of a peak
+            assert not problem, one.id
+            assert figures == pytest.approx(FIGURES[one.id], rel=0.05), one.id
+
+
+def test_every_metric_is_known() -> None:
+    assert set(main.counters.all_metrics()) <= METRICS.keys() | set(BEYOND_THE_CATALOGUE)
