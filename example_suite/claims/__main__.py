@@ -263,7 +263,7 @@ def names_of(report: Mapping[str, Any], family: str) -> dict[str, Any]:
     return {
         "__builtins__": {}, "math": math, **{one.__name__: one for one in plain}, **counters.figures(),
         "w": w, "t": lambda *names, **more: w(*names, **more).time_ns, "p": p, "peak": peak, "same": same,
-        "sm_count": device.get("sm_count"),
+        "sm_count": device.get("sm_count", 132),
     }  # fmt: skip
 
 
