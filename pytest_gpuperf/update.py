@@ -13,6 +13,7 @@ import msgspec
 
 from pytest_gpuperf.baselines.lookup import records_to_replace, static_baseline, under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore, Update
+from pytest_gpuperf.compile.machine_code.occupancy import why_unfit
 from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.judge.counters import Counts, replaced
 from pytest_gpuperf.judge.static_verdict import with_launch_of
@@ -57,9 +58,12 @@ def accept(run: Run) -> list[Recorded]:
     timed = {key for (target, key), record in time.items() if record.rounds != had[target, key]}
     static = wanted_static(store, accepted, options, timed)
     changed = [
-        Recorded(key=key, target=arch, before=store.static(arch, key, toolchain), after=new)
+        Recorded(
+            key=key, target=arch, before=store.static(arch, key, toolchain), after=new, refused=why_unfit(new, arch)
+        )
         for (arch, toolchain, key), new in static.items()
     ]
+    static = {place: new for (place, new), one in zip(static.items(), changed, strict=True) if not one.refused}
     named = {one.cubin for one in static.values()} | {one.cubin for one in time.values()}
     cubins = [cubin for sha256, cubin in unpacked(accepted).items() if sha256 in named]
     removed = _of_deleted_tests(run)

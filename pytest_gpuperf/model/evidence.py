@@ -105,7 +105,7 @@ class Occupancy(Record, frozen=True):
     fraction: float
     """Resident warps over the architecture's maximum, 0 to 1."""
     limiter: str
-    """What limits it: ``registers``, ``shared memory``, ``warps`` or ``blocks``; ``launch`` if nothing fits."""
+    """What limits it: ``registers``, ``shared memory``, ``warps`` or ``blocks``; 0 blocks: what it breaks."""
 
 
 class StaticRecord(Record, frozen=True):

@@ -17,6 +17,8 @@ SECONDARY: Mapping[SecondaryKind, str] = MappingProxyType(
 """Kinds of secondary metrics, and the field of a record with their figures."""
 NOT_CONFIRMED = "not confirmed: "
 """How the reason of a regression begins where no second process could speak."""
+UNFIT = "does not fit "
+"""How the reason begins where no block of the launch fits an SM: no update accepts that, and no cause is sought."""
 
 
 class Verdict(enum.Enum):
@@ -34,7 +36,7 @@ class Verdict(enum.Enum):
     INCONCLUSIVE = "INCONCLUSIVE"
     """Neither slower nor not slower is proven, or the measurement was disturbed."""
     WORSE = "WORSE"
-    """Static evidence, a counter that gates or a secondary metric got worse, such as more spills."""
+    """Static evidence, a counter that gates or a secondary metric got worse, such as more spills; or no block of the launch fits an SM, which no update records."""
     BETTER = "BETTER"
     """Static evidence, a counter that gates or a secondary metric got better: the baseline is stale."""
     NEW = "NEW"
@@ -151,6 +153,11 @@ class Judgement(Record, frozen=True):
     """Health warnings and attributions that travel with the verdict."""
     renamed: bool = False
     """NEW, and it seems to be a workload that lost its test: its reason says which."""
+
+    @property
+    def may_be_intended(self) -> bool:
+        """Whether it is a regression that an update may accept."""
+        return self.verdict.is_regression and not self.reason.startswith(UNFIT)
 
     @property
     def is_undecided(self) -> bool:

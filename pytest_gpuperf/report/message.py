@@ -90,7 +90,7 @@ def workload_lines(failed: Sequence[Judgement], advice: Sequence[Advice]) -> lis
     short: list[str] = []
     if all(judgement.kind in SECONDARY for judgement in failed):  # no cause in the machine code is one of that
         return described(failed)
-    regressed = any(judgement.verdict.is_regression for judgement in failed)
+    regressed = any(judgement.may_be_intended for judgement in failed)
     for causes, named, also in ((SHOWN, NAMED, ALSO), (1, NAMED, ALSO), (1, 3, 0), (1, 1, 0)):
         short = described(failed, named, also, explained=bool(advice))
         why = advice_lines(advice, causes) or ([NO_CAUSE] if regressed else [])

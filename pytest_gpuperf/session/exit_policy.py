@@ -110,7 +110,7 @@ def failure_message(
     if revision:
         lines.append(f"Compared with {revision}. To accept an intended change, use committed baselines.")
         return "\n".join(lines)
-    if any(judgement.verdict.is_regression for judgement in failed):
+    if any(judgement.may_be_intended for judgement in failed):
         lines.append(f"If this change is intended: {accept}, and commit what it writes.")
     record = accepting_command(failed, repeated, "=new")
     remedies = [REMEDIES.get(judgement.verdict, "") for judgement in failed if not judgement.renamed]

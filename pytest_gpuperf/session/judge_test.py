@@ -17,6 +17,7 @@ from pytest_gpuperf.baselines.lookup import (
     under_recorded_launch,
 )
 from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.compile.machine_code.occupancy import why_unfit
 from pytest_gpuperf.explain import Estimates, WorkloadComparison, explain_each
 from pytest_gpuperf.formatting import first_of
 from pytest_gpuperf.judge.static_verdict import compare_static, missing_static
@@ -25,7 +26,7 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.time_record import WorkloadRecords
-from pytest_gpuperf.model.verdict import SECONDARY, Judgement, Verdict
+from pytest_gpuperf.model.verdict import SECONDARY, UNFIT, Judgement, Verdict
 from pytest_gpuperf.revision.against import AGAINST, reworded
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
 from pytest_gpuperf.run import Run
@@ -92,12 +93,14 @@ def judge_static(run: Run, work: WorkloadEvidence, test: TestRecord, estimates: 
     judged: dict[str, Judgement] = {}
     for arch, record in work.static.items():
         old = static_baseline(store, arch, compiler, work, workloads)
-        if old is None:
+        launched = record if old is None else under_recorded_launch(record, old, arch)
+        if unfit := why_unfit(launched, arch):
+            judged[arch] = Judgement(key=key, target=arch, kind="static", verdict=Verdict.WORSE, reason=unfit)
+        elif old is None:
             judged[arch] = missing_static(key, arch, compiler, store.compilers(arch, key))
         else:
-            launched = under_recorded_launch(record, old, arch)
             judged[arch] = compare_static(key, arch, old, launched, toolchains=(compiler, compiler))
-    changed = [arch for arch, one in judged.items() if one.verdict in MAY_CHANGE]
+    changed = [arch for arch, one in judged.items() if one.verdict in MAY_CHANGE and not one.reason.startswith(UNFIT)]
     comparison = WorkloadComparison(estimates, work, workloads, None)
     if changed:
         estimates.prepare(comparison.compared(arch) for arch in changed)
@@ -140,7 +143,8 @@ def unrecorded_cubins(store: BaselineStore, workload: WorkloadEvidence, *, updat
 def explain_test(run: Run, test: TestRecord, estimates: Estimates) -> None:
     """Name the causes of the changes in this test.  Raises ``BaselineError``."""
     workloads = test.workloads.values()
-    asked = [one for one in workloads if any(judged.verdict in EXPLAINED for judged in one.judgements)]
+    fitting = [one for one in workloads if not any(judged.reason.startswith(UNFIT) for judged in one.judgements)]
+    asked = [one for one in fitting if any(judged.verdict in EXPLAINED for judged in one.judgements)]
     facts = run.device.facts if asked and run.has_gpu else None
     comparisons = [WorkloadComparison(estimates, work, workloads, facts) for work in asked]
     for work, (_, _, advice) in zip(asked, explain_each(estimates, comparisons), strict=True):

@@ -355,3 +355,28 @@ def test_suite_with_nothing_but_a_variant_on_record_has_it_for_its_target(suite)
     result = suite.run(*OPEN)
     assert result.ret == 0
     result.stdout.fnmatch_lines(["*sm_90a*"])
+
+
+def test_launch_that_fits_no_sm_is_worse_and_is_not_recorded(suite):
+    """Until its limit is kept: registers by a launch bound, or shared memory."""
+    archs = "--gpuperf-arch=sm_80,sm_86,sm_89,sm_90,sm_100,sm_120"
+    suite.write("hog.cu", HOG)
+    suite.write("test_hog.py", hog_test().replace("block=32", "block=1024"))
+    flags = (archs, "test_hog.py")
+    recorded = suite.run("--update-baselines", *flags)
+    assert recorded.ret == 1
+    recorded.stdout.fnmatch_lines(["0 baselines written, 6 refused"])
+    red = suite.run("--gpuperf", *flags)
+    assert red.ret == 1
+    red.stdout.fnmatch_lines([
+        "hog  WORSE  on sm_90 (static)", "    does not fit sm_90: * registers x 1,024 threads, of 65,536: *",
+    ])  # fmt: skip
+    red.stdout.no_fnmatch_line("*cause:*")
+    red.stdout.no_fnmatch_line("*ntended*")
+    suite.edit("hog.cu", "__global__ void", "__global__ void __launch_bounds__(1024)")
+    suite.run("--update-baselines", *flags)
+    assert suite.run("--gpuperf", *flags).ret == 0
+    suite.edit("test_hog.py", "block=1024", "block=1024, shared_bytes=120000")
+    red = suite.run("--gpuperf", *flags)
+    told = re.findall(r"does not fit (\w+): 120,000 bytes of shared memory a block, of 101,376", red.stdout.str())
+    assert set(told) == {"sm_86", "sm_89", "sm_120"}

@@ -6,9 +6,12 @@ Assumes the largest shared-memory carve-out.  Does not model hardware barriers, 
 
 from __future__ import annotations
 
+import math
+
 from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
 from pytest_gpuperf.model.architectures import ARCHITECTURES, SPELLINGS, WARP_THREADS, Architecture, plain
-from pytest_gpuperf.model.evidence import Occupancy, StaticProfile
+from pytest_gpuperf.model.evidence import Occupancy, StaticProfile, StaticRecord
+from pytest_gpuperf.model.verdict import UNFIT
 
 REGISTERS_PER_SM = 65536
 REGISTERS_PER_THREAD = 255
@@ -57,8 +60,24 @@ def occupancy_of(registers: int, shared_bytes: int, block_threads: int, arch: st
         blocks_per_sm=blocks,
         warps_per_sm=blocks * warps,
         fraction=blocks * warps / limits.warps_per_sm,
-        limiter=limiter if blocks else "launch",
+        limiter=limiter,
     )
+
+
+def why_unfit(record: StaticRecord, arch: str) -> str:
+    """Why no block of this launch fits an SM of ``arch``, and what to do; empty if one fits, or without a launch."""
+    if record.occupancy is None or record.block is None or record.occupancy.blocks_per_sm:
+        return ""
+    limits, profile, threads = limits_of(arch), record.profile, math.prod(record.block)
+    shared, limiter = profile.shared_bytes + record.dynamic_shared_bytes, record.occupancy.limiter
+    if limiter == "registers":
+        what = f"{profile.registers} registers x {threads:,} threads, of {REGISTERS_PER_SM:,}"
+        remedy = f"__launch_bounds__({threads}), or a smaller block"
+    elif limiter == "shared memory":
+        what, remedy = f"{shared:,} bytes of shared memory a block, of {limits.shared_bytes_per_block:,}", "use less"
+    else:
+        what, remedy = f"{threads:,} threads a block, of {THREADS_PER_BLOCK:,}", "a smaller block"
+    return f"{UNFIT}{arch}: {what}: {remedy}; or name the GPUs that it is for: cuda_kernel(..., arch=...)"
 
 
 def _blocks_by_registers(registers: int, warps: int, limits: Architecture) -> int:

@@ -37,9 +37,12 @@ def test_textbook_cases(
 
 
 def test_a_launch_that_cannot_run_has_no_occupancy() -> None:
-    for registers, shared_bytes, block in ((65, 0, 1024), (32, 227 * 1024 + 1, 128), (32, 0, 1025), (256, 0, 32)):
+    for registers, shared_bytes, block, limit in (
+        (65, 0, 1024, "registers"), (32, 227 * 1024 + 1, 128, "shared memory"), (32, 0, 1025, "warps"),
+        (256, 0, 32, "registers"),
+    ):  # fmt: skip
         found = occupancy_of(registers, shared_bytes, block, "sm_90")
-        assert (found.blocks_per_sm, found.warps_per_sm, found.fraction, found.limiter) == (0, 0, 0.0, "launch")
+        assert (found.blocks_per_sm, found.warps_per_sm, found.fraction, found.limiter) == (0, 0, 0.0, limit)
 
 
 def test_an_unknown_architecture_lists_those_known_and_figures_no_launch_can_have_are_refused() -> None:
@@ -62,6 +65,6 @@ def test_no_launch_exceeds_what_an_sm_holds(arch: str, registers: int, shared: i
     assert found.blocks_per_sm * threads <= limits.threads_per_sm
     assert found.blocks_per_sm * shared <= limits.shared_bytes_per_sm
     assert found.blocks_per_sm * threads * registers <= 65536
-    assert (found.limiter == "launch") == (found.blocks_per_sm == 0)
+    assert (found.fraction == 0) == (found.blocks_per_sm == 0)
     assert occupancy_of(registers + 8, shared, threads, arch).blocks_per_sm <= found.blocks_per_sm
     assert occupancy_of(registers, shared + 1024, threads, arch).blocks_per_sm <= found.blocks_per_sm
