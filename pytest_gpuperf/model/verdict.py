@@ -36,7 +36,8 @@ class Verdict(enum.Enum):
     INCONCLUSIVE = "INCONCLUSIVE"
     """Neither slower nor not slower is proven, or the measurement was disturbed."""
     WORSE = "WORSE"
-    """Static evidence, a counter that gates or a secondary metric got worse, such as more spills; or no block of the launch fits an SM, which no update records."""
+    """Static evidence, a counter that gates or a secondary metric got worse, such as more spills; or no block of a
+    launch fits an SM, which no update records."""
     BETTER = "BETTER"
     """Static evidence, a counter that gates or a secondary metric got better: the baseline is stale."""
     NEW = "NEW"
