@@ -8,7 +8,6 @@ from typing import Any
 
 import outcomes
 import pytest
-import siblings
 from claims import PROPERTY, ClaimChecker
 from measured import figures_of
 
@@ -25,30 +24,15 @@ def claim(request: pytest.FixtureRequest) -> ClaimChecker:
     return ClaimChecker(record, lambda: str(request.getfixturevalue("gpu").slug), survey=survey)
 
 
-@pytest.fixture
-def gpuperf(request: pytest.FixtureRequest, gpuperf: Any) -> Any:
-    """The plugin's; with ``--naive-siblings`` it measures naive workloads in the place of optimised ones."""
-    turning = request.config.pluginmanager.get_plugin("naive-siblings")
-    return gpuperf if turning is None else siblings.NaiveSiblings(gpuperf, turning.of(request.node.nodeid))
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--claims-to", metavar="FILE", help="write what became of the documents' claims to this JSON file")
     parser.addoption(
         "--claims-survey", action="store_true", help="put the figures of claims on record and assert none of them"
     )
-    parser.addoption(
-        "--naive-siblings", metavar="FAMILY[:OPTIMISED]", nargs="?", const=siblings.ALL, action="append",
-        help="measure the naive sibling of these optimised workloads, or of all, in their place: the gate must notice",
-    )  # fmt: skip
-    parser.addoption(
-        "--siblings-to", metavar="FILE", help="write what the gate said of naive siblings to this JSON file"
-    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    claims_to, siblings_to = (_file(config, option) for option in ("--claims-to", "--siblings-to"))
-    siblings.configure(config, siblings_to)
+    claims_to = _file(config, "--claims-to")
     if claims_to is not None:
         config.pluginmanager.register(ClaimOutcomes(claims_to), "claim-outcomes")
 

@@ -19,14 +19,13 @@ from pytest_gpuperf.advise.comparison import Side
 from pytest_gpuperf.counters.catalogue import SETS
 
 ROOT = Path(__file__).parents[3]
-SUITE = ROOT / "example_suite"
 COMPARISONS = 200
 
 
 @pytest.fixture(scope="module")
 def report() -> Iterator[ModuleType]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(SUITE)  # type: ignore[no-untyped-call]
+        patch.syspath_prepend(ROOT / "benchmarks")  # type: ignore[no-untyped-call]
         yield importlib.import_module("causes")
 
 
@@ -39,7 +38,7 @@ def suite(report: ModuleType) -> Any:
 @pytest.fixture
 def command(report: ModuleType, suite: Any, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """``report`` with that suite."""
-    monkeypatch.setattr(report, "Suite", lambda baselines: {report.BASELINES: suite}[baselines])
+    monkeypatch.setattr(report, "Suite", lambda: suite)
     return report
 
 
@@ -61,7 +60,7 @@ def test_the_committed_page_is_what_the_command_writes_and_keeps_the_promises(
 def test_fewer_right_causes_than_promised_are_an_error(
     command: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "PROMISED_STATIC", 0.99)
+    monkeypatch.setitem(command.PROMISED, "static", 0.99)
     made = tmp_path / "causes.md"
     assert command.main(["--output", str(made)]) == 1
     assert "fewer causes are right than 99%" in capsys.readouterr().err
@@ -71,7 +70,7 @@ def test_fewer_right_causes_than_promised_are_an_error(
 def workloads(report: ModuleType, suite: Any) -> dict[tuple[str, str], Side]:
     """Every workload of a pair that was counted, by test and name."""
     sides = {
-        (f"example_suite/{pair.module}::{pair.test}", name): side
+        (pair.key("").node_id, name): side
         for pair in report.PAIRS
         for name, side in zip((pair.optimised, pair.naive), suite.sides(pair), strict=True)
     }
@@ -102,9 +101,9 @@ def test_a_version_compared_with_itself_has_no_cause(report: ModuleType, suite: 
 
 def test_what_other_gpus_counted_of_the_same_code_has_no_cause(report: ModuleType, suite: Any) -> None:
     """The baselines' counters beside those of the claims, which were taken on other H200s and of another set."""
-    others = importlib.import_module("counter_tables").replayed()
+    pairs, recorded = {pair.key("").node_id: pair for pair in report.PAIRS}, report.Recorded()
     compared = [
-        (side, msgspec.structs.replace(side, counters=dict(others[test][name])))
+        (side, msgspec.structs.replace(side, counters=recorded.counted(pairs[test], name).counters))
         for (test, name), side in workloads(report, suite).items()
     ]
     assert len(compared) >= 100

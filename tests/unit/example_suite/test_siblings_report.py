@@ -1,94 +1,60 @@
-"""The page about naive siblings: what is red, what should be, and what a run without a GPU can tell."""
+"""The page about naive siblings: what is red, and which pairs should be."""
 
 from __future__ import annotations
 
 import importlib
-import json
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-SUITE = Path(__file__).parents[3] / "example_suite"
-Judgements = list[dict[str, Any]]
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "results" / "siblings.md").read_text(encoding="utf-8")
+PADDED = "| transpose32 | transpose_padded | transpose_coalesced | bank conflicts | "
 
 
 @pytest.fixture
-def report(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(SUITE)  # type: ignore[no-untyped-call]
-    return importlib.import_module("siblings_report")
+def siblings(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")  # type: ignore[no-untyped-call]
+    return importlib.import_module("siblings")
 
 
-def static(verdict: str, target: str = "sm_90") -> dict[str, Any]:
-    return {"kind": "static", "target": target, "verdict": verdict}
-
-
-def time(verdict: str, ratio: float | None = None) -> dict[str, Any]:
-    figures = {} if ratio is None else {"time": {"ratio": ratio}}
-    return {"kind": "time", "target": "nvidia-h200", "verdict": verdict, **figures}
-
-
-SLOWER = [static("SAME"), time("SLOWER", 1.6912)]
-
-
-def run_of(
-    report: ModuleType, folder: Path, judgements: Callable[[Any], Judgements], **changes: Any
-) -> tuple[int, str]:
-    """Status and page of a made-up run."""
-    given, made = folder / "turned.json", folder / "siblings.md"
-    lines = [
-        {"family": pair.family, "optimised": pair.optimised, "naive": pair.naive, "judgements": judgements(pair)}
-        for pair in report.PAIRS
-    ]
-    given.write_text(json.dumps({"pairs": lines, **changes}), encoding="utf-8")
-    status = report.main(["--from", str(given), "--output", str(made)])
-    return status, made.read_text(encoding="utf-8") if made.exists() else ""
-
-
-def row_of(page: str, optimised: str) -> str:
-    (row,) = [line for line in page.splitlines() if line.split(" | ")[1:2] == [optimised]]
-    return row
-
-
-def test_red_and_missed_pairs_are_named(report: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, page = run_of(report, tmp_path, lambda _: SLOWER)
-    assert status == 0
-    assert row_of(page, "transpose_padded").endswith("| bank conflicts | 1.69 | SAME | SLOWER x1.69 | red |")
-    assert "gain at least 2 %, all are red." in page
-    unseen: Mapping[str, Judgements] = {"transpose_padded": [static("SAME"), time("INCONCLUSIVE")]}
-    status, page = run_of(report, tmp_path, lambda pair: unseen.get(pair.optimised, SLOWER))
-    assert status == 1
-    assert "and not: transpose_padded (transpose32)." in page
-    assert row_of(page, "transpose_padded").endswith("| INCONCLUSIVE | green |")
-    assert "not red: transpose_padded of transpose32" in capsys.readouterr().err
-
-
-def test_green_pairs_that_may_be_and_a_run_without_a_gpu(report: ModuleType, tmp_path: Path) -> None:
-    green = ("converged", "padded", "two kernels, 1 in 16")  # without a gain, on other data, callables
-    unseen = {name: [static("UNCHANGED"), time("UNCHANGED", 1.0)] for name in green}
-    status, page = run_of(report, tmp_path, lambda pair: unseen.get(pair.optimised, SLOWER))
-    assert status == 0
-    assert all(row_of(page, optimised).endswith("| green |") for optimised in green)
-    worse = {"template": [static("WORSE"), static("SAME", "sm_120")]}
-    status, page = run_of(report, tmp_path, lambda pair: worse.get(pair.optimised, [static("SAME")]))
-    assert status == 0
-    assert "1 are red by static evidence alone, without a GPU." in page
-    assert "| WORSE (sm_90), SAME (sm_120) | not measured | red |" in row_of(page, "template")
+def judged(kind: str, verdict: str, target: str = "sm_90", ratio: float | None = None) -> dict[str, Any]:
+    return {"kind": kind, "target": target, "verdict": verdict, "time": {"ratio": ratio}}
 
 
 @pytest.mark.parametrize(
-    ("missing", "changes", "words"),
+    ("judgements", "said"),
     [
-        ("template", {}, "no judgement of sample7_template_branch: template"),
-        ("", {"pairs": "none"}, "cannot be read as a run of --naive-siblings"),
+        ([judged("static", "SAME"), judged("time", "SLOWER", ratio=1.6912)], "SAME | SLOWER x1.69 | red |"),
+        ([judged("static", "WORSE"), judged("static", "SAME", "sm_120")],
+         "WORSE (sm_90), SAME (sm_120) | not measured | red |"),
+        ([judged("time", "NOT-SLOWER")], "none | NOT-SLOWER | green |"),
     ],
-)
-def test_partial_runs_and_other_files_make_no_page(
-    report: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], missing: str, changes: dict[str, Any],
-    words: str,
-) -> None:  # fmt: skip
-    found = run_of(report, tmp_path, lambda pair: [] if pair.optimised == missing else SLOWER, **changes)
-    assert found == (1, "")
-    assert words in capsys.readouterr().err
+)  # fmt: skip
+def test_rows_show_verdicts(siblings: ModuleType, judgements: list[dict[str, Any]], said: str) -> None:
+    (pair,) = [pair for pair in siblings.PAIRS if pair.optimised == "transpose_padded"]
+    row = siblings.row(pair, judgements, siblings.Recorded())
+    assert row.startswith(PADDED)
+    assert row.endswith(said)
+
+
+def test_the_page_has_every_pair_and_its_summary(siblings: ModuleType) -> None:
+    assert {(pair.family, pair.optimised, pair.naive) for pair in siblings.PAIRS} == set(siblings._PAIR.findall(PAGE))
+    assert siblings.with_rows(PAGE, []) == PAGE
+
+
+def test_new_rows_replace_old_ones_and_missed_pairs_are_named(siblings: ModuleType) -> None:
+    added = "| a | fast | slow | divergence | 1.01 | SAME | SAME | green |"
+    page = siblings.with_rows(PAGE, [f"{PADDED}1.69 | SAME | INCONCLUSIVE | green |", added])
+    assert page.count(PADDED) == 1
+    assert "Of 103 pairs that differ in code or launch and gain at least 2 %, 100 are red, and not: " in page
+    assert "transpose_padded (transpose32)" in page.partition("\n\n| family")[0]
+    assert f"\n{added}\n\n## The same machine code" in page
+
+
+def test_unknown_families_end_the_run(siblings: ModuleType) -> None:
+    assert {pair.optimised for pair in siblings.chosen(["dpx", "transpose32:transpose_padded"])} > {"transpose_padded"}
+    with pytest.raises(SystemExit, match="transpose23"):
+        siblings.chosen(["transpose23"])

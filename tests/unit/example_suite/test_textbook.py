@@ -1,10 +1,10 @@
-"""The textbook is what kernels, baselines, counters and lessons make of it, and its exercises can be done."""
+"""The pages of the suite are what kernels, baselines, counters and lessons make of them; exercises can be done."""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
-import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 SUITE = Path(__file__).parents[3] / "example_suite"
-LESSONS = SUITE / "lesson_data"
 SHOWN = "assert 4096 == 4224 likely bank conflicts on sm_90 likely slow-path division on sm_90"
 FAMILIES = sorted(path.stem for path in (SUITE / "kernels").glob("*.cu"))
 
@@ -25,8 +24,8 @@ def suite(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
 
 
 @pytest.fixture
-def textbook(suite: Callable[[str], Any]) -> Any:
-    return suite("textbook")
+def pages(suite: Callable[[str], Any]) -> Any:
+    return suite("pages.__main__")
 
 
 @pytest.fixture
@@ -34,31 +33,34 @@ def exercises(suite: Callable[[str], Any]) -> Any:
     return suite("exercises")
 
 
-def test_pages_and_pictures_are_up_to_date(textbook: Any) -> None:
-    assert sorted(path.stem for path in LESSONS.glob("*.json")) == FAMILIES, "see example_suite/lessons.py"
-    recorded = textbook.Recorded()
-    assert textbook.stale_pages(textbook.pages(recorded)) == [], "run python example_suite/textbook.py"
-    assert textbook.stale_pictures(recorded) == [], "run python example_suite/textbook.py"
+def test_pages_pictures_and_tour_are_up_to_date(pages: Any) -> None:
+    assert pages.main(["--check"]) == 0, "run python example_suite/pages"
 
 
-def test_changed_pages_and_pictures_are_noticed(textbook: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(textbook, "PAGES", tmp_path)
-    for name, text in {"a.md": "old", "b.md": "kept", "gone.md": ""}.items():
+def test_changed_and_needless_files_are_written_and_removed(
+    pages: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(pages.textbook, "pages", lambda _: {"a.md": "new", "b.md": "kept"})
+    monkeypatch.setattr(pages.roofline, "draw", lambda *_: None)
+    monkeypatch.setattr(pages, "PAGES", tmp_path)
+    monkeypatch.setattr(pages, "PICTURE", tmp_path / "roofline.svg")
+    for name, text in {"a.md": "old", "b.md": "kept", "gone.md": "", "gone.svg": ""}.items():
         (tmp_path / name).write_text(text)
-    assert textbook.stale_pages({"a.md": "new", "b.md": "kept", "c.md": ""}) == ["a.md", "c.md", "gone.md"]
-    monkeypatch.setattr(textbook, "PICTURES", tmp_path)
-    for name in ("same", "other", "gone"):
-        picture = "<svg><dc:description>{&quot;a over b&quot;: 2.5}</dc:description></svg>"
-        (tmp_path / f"{name}.svg").write_text(picture)
-    data = {"same": {"a over b": 2.5}, "other": {"a over b": 2.51}, "new": {"a over b": 2.5}}
-    monkeypatch.setattr(textbook, "picture_data", lambda _: data)
-    assert textbook.stale_pictures(textbook.Recorded()) == ["other", "new", "gone"]
+    assert pages.main(["--check"]) == 1
+    stale = ["README.md", "a.md", "gone.md", "gone.svg", "roofline.svg"]
+    assert [Path(line).name for line in capsys.readouterr().out.splitlines()] == stale
+    assert pages.main([]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["README.md", "a.md", "b.md"]
 
 
-def test_every_family_has_a_lesson(textbook: Any) -> None:
-    assert sorted(textbook.families()) == FAMILIES
-    with pytest.raises(textbook.NoLesson, match=r"transpose23.*lesson_data/transpose23\.json"):
-        textbook.lesson_of("transpose23")
+def test_every_family_is_in_the_tour_with_documents_gains_and_a_lesson(pages: Any) -> None:
+    stations = {station.family: station for station in pages.textbook.stations()}
+    assert stations.keys() == {path.stem for path in (SUITE / "lesson_data").glob("*.json")} == set(FAMILIES)
+    assert all(station.answer.count("\n") == 1 for station in stations.values())
+    keys = {key for station in stations.values() for key in station.sources.split(", ")}
+    assert keys == {"GTC25", "GTC23", "BLOG", "COURSE", "all"}
+    marked = re.findall(r"<!-- gain (\w+) -->", (SUITE / "README.md").read_text(encoding="utf-8"))
+    assert sorted(marked) == sorted({pair.family for pair in pages.textbook.PAIRS})
 
 
 def test_exercises_change_what_is_there_once(exercises: Any) -> None:
@@ -93,20 +95,9 @@ def test_parts_that_an_exercise_does_not_show_are_named(
     assert exercises.not_seen(family) == missing
 
 
-def test_every_page_explains_its_names_and_answers_its_question(textbook: Any, suite: Callable[[str], Any]) -> None:
-    for station in textbook.stations():
-        text = (textbook.PAGES / f"{station.family}.md").read_text(encoding="utf-8")
-        assert station.answer, f"the tour in example_suite/README.md has no words on {station.family}"
-        assert "\n\nIn short: " in text
-        of_family = [pair for pair in suite("pairs").PAIRS if pair.family == station.family]
-        names = {name for pair in of_family for name in (pair.naive, pair.optimised)}
-        assert [name for name in names if f"\n| `{name}` | " not in text] == []
-
-
-def test_a_lesson_shows_pairs_that_exist(suite: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    page = suite("textbook_page")
-    shown = {pair.optimised for pair in page.shown_pairs("transpose32")}
-    assert shown == set(json.loads((LESSONS / "transpose32.json").read_text())["pairs"])
-    monkeypatch.setattr(page, "lesson_of", lambda _: type("Lesson", (), {"pairs": ["transpose_paded"]}))
-    with pytest.raises(ValueError, match="transpose_paded"):
-        page.shown_pairs("transpose32")
+def test_a_lesson_shows_pairs_that_exist(pages: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    lesson = pages.textbook.lesson_of("transpose32")
+    assert [pair.optimised for pair in pages.textbook.shown_pairs("transpose32")] == lesson.pairs
+    monkeypatch.setattr(lesson, "pairs", ["transpose_paded"])
+    with pytest.raises(KeyError, match="transpose_paded"):
+        pages.textbook.shown_pairs("transpose32")

@@ -1,0 +1,178 @@
+"""The page about causes: what advice says of every pair of the suite, going from optimised to naive.
+
+    python benchmarks/causes.py --output docs/results/causes.md
+
+Everything is read from the committed baselines: static evidence, times and counters.  Ends with status 1, the page
+written all the same, if fewer first causes are right than the project promises.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "example_suite"))
+import msgspec
+from pages.facts import ARCH, GPU, PAIRS, Pair, Recorded
+
+from pytest_gpuperf.advise.advisor import advise, case_of
+from pytest_gpuperf.advise.comparison import Extent, Side
+from pytest_gpuperf.compile.cache import CompileCache
+from pytest_gpuperf.explain import Estimates, VersionPair, known_launch
+from pytest_gpuperf.model.time_record import mean_time_ns
+from pytest_gpuperf.model.verdict import Advice
+
+PROMISED = {"static": 0.80, "counted": 0.95}
+SMS = {GPU: 132}
+"""Multiprocessors of the GPU whose counters are on record."""
+OTHER_ARCHS = ("sm_80", "sm_120")
+
+HEADER = """\
+# Causes named for naive siblings
+
+What [advice](../explanation/why-slower.md) names first when an optimised workload of the example suite becomes its
+naive sibling. *True cause* is what `example_suite/pairs.json` says the naive one is slow of; pairs without a single
+dominant cause are left out. *By the machine code* uses the static evidence for {arch} and the launch on record, as
+a machine without a GPU has both; *by counters* uses what an {gpu} counted. A bold entry is right. Made by
+
+    python benchmarks/causes.py --output docs/results/causes.md
+
+{summary}
+
+A pair that differs in nothing but its data has the same machine code, launched alike: what reads the code cannot tell
+its sides apart, and says nothing. These pairs count as missed.
+
+No pair is treated specially, but thresholds and rules were settled with all of these pairs in view: on kernels that
+nobody has looked at yet, expect less.
+
+| family | from → to | true cause | by the machine code | by counters |
+|---|---|---|---|---|
+"""
+
+
+class Row(NamedTuple):
+    """A pair with the cause that advice names first; empty if it names none."""
+
+    pair: Pair
+    static: str | None
+    """By the machine code; None if there is none: a function that launches several kernels."""
+    counted: str | None
+    """By counters; None without."""
+    data_only: bool
+
+
+def first(advice: Sequence[Advice]) -> str:
+    return advice[0].cause if advice else ""
+
+
+class Suite:
+    """What is committed about the example suite."""
+
+    def __init__(self) -> None:
+        self._recorded = Recorded()
+        self._estimates = Estimates(self._recorded.store, {}, CompileCache())
+
+    def rows(self, arch: str = ARCH) -> list[Row]:
+        """Every pair with a cause."""
+        pairs = [pair for pair in PAIRS if pair.cause]
+        self._estimates.prepare(self._compared(pair, arch) for pair in pairs)  # together
+        return [self.row(pair, arch) for pair in pairs]
+
+    def row(self, pair: Pair, arch: str) -> Row:
+        was, now = self.without_gpu(pair, arch)
+        is_code, counted = was.static is not None and now.static is not None, None
+        if arch == ARCH:
+            sides = self.sides(pair)
+            case = case_of(*sides)
+            counted = first(advise(*sides)) if case is not None and case.counted else None
+        return Row(
+            pair, static=first(advise(was, now)) if is_code else None, counted=counted,
+            data_only=is_code and was.same_code(now) and was.launch == now.launch,
+        )  # fmt: skip
+
+    def without_gpu(self, pair: Pair, arch: str) -> tuple[Side, Side]:
+        """Optimised and naive workload as a machine without a GPU compares them, launched as the tests do."""
+        compared = self._compared(pair, arch)
+        was, now = (
+            Side(arch=arch, static=static, estimate=estimate, grid=self._grid(pair, name, arch))
+            for static, estimate, name in zip(
+                (compared.old, compared.new), self._estimates.of(compared), reversed(pair.names), strict=True
+            )
+        )
+        return was, now
+
+    def sides(self, pair: Pair) -> tuple[Side, Side]:
+        """Both workloads with all that a GPU recorded of them."""
+        was, now = (
+            side if time is None else msgspec.structs.replace(
+                side, counters=time.counters, grid=time.grid, block=time.block, sm_count=SMS[GPU],
+                time_ns=mean_time_ns(time.rounds), bytes=time.bytes, flops=time.flops,
+            )
+            for side, time in ((side, self._recorded.time(pair, name))
+                               for side, name in zip(self.without_gpu(pair, ARCH), reversed(pair.names), strict=True))
+        )  # fmt: skip
+        return was, now
+
+    def _grid(self, pair: Pair, workload: str, arch: str) -> Extent | None:
+        launched = self._recorded.time(pair, workload) or self._recorded.static(pair, workload, arch)
+        return launched.grid if launched is not None else None
+
+    def _compared(self, pair: Pair, arch: str) -> VersionPair:
+        """The naive one is the candidate, whose arguments both have, as ``WorkloadComparison.compared`` has them."""
+        was, now = (self._recorded.static(pair, name, arch) for name in (pair.optimised, pair.naive))
+        time, grid = self._recorded.time(pair, pair.naive), self._grid(pair, pair.optimised, arch)
+        own = known_launch(time.identity) if time is not None else None
+        if own is None or now is None or now.block != own.block or was is None or was.block is None or grid is None:
+            return VersionPair(arch, was, now)
+        if was.profile.code_hash == now.profile.code_hash:
+            return VersionPair(arch, was, now, (own, own) if was.block == now.block else (None, None))
+        return VersionPair(arch, was, now, (own._replace(grid=grid, block=was.block), own))
+
+
+def right(rows: Sequence[Row], way: str) -> tuple[int, int]:
+    """How many rows name the true cause by their field ``way``, and of how many that have one."""
+    named = [getattr(row, way) == row.pair.cause for row in rows if way == "static" or getattr(row, way) is not None]
+    return sum(named), len(named)
+
+
+def page(rows: Sequence[Row], elsewhere: Mapping[str, Sequence[Row]]) -> str:
+    """The page in Markdown."""
+    by_code, *others, counted = (
+        "{} of {} ({:.0%})".format(*found, found[0] / found[1])
+        for found in (*(right(each, "static") for each in (rows, *elsewhere.values())), right(rows, "counted"))
+    )  # fmt: skip
+    also = ", ".join(f"{share} for {arch}" for share, arch in zip(others, elsewhere, strict=True))
+    data = sum(row.data_only for row in rows)
+    text = f"Named first: the true cause in {by_code} of the pairs by the machine code for {ARCH} ({also}, where some"
+    text += f" pairs compile to equally good code), and in {counted} by counters. {data} pairs differ in data alone."
+    lines = "".join(f"| {' | '.join(cell.replace('|', '/') for cell in _cells(row))} |\n" for row in rows)
+    return HEADER.format(arch=ARCH, gpu="H200", summary=textwrap.fill(text, 120, break_on_hyphens=False)) + lines
+
+
+def _cells(row: Row) -> Iterator[str]:
+    yield from (row.pair.family, f"{row.pair.optimised} → {row.pair.naive}", row.pair.cause)
+    for named, silent in ((row.static, "same code" if row.data_only else "nothing"), (row.counted, "nothing")):
+        yield "-" if named is None else f"**{named}**" if named == row.pair.cause else named or silent
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Write the page about causes from the committed baselines.")
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE")
+    output = parser.parse_args(arguments).output
+    suite = Suite()
+    rows = suite.rows()
+    output.write_text(page(rows, {arch: suite.rows(arch) for arch in OTHER_ARCHS}), encoding="utf-8")
+    for way, promised in PROMISED.items():
+        good, of = right(rows, way)
+        if good < promised * of:
+            print(f"{output}: fewer causes are right than {promised:.0%}: {way}", file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
