@@ -1,6 +1,6 @@
 """The outcomes file: what one run of the suite found of the claims and of its workloads.
 
-``--claims-to`` writes it, ``claims_report.py`` makes a page of it.  It is committed, one line per claim and per
+``--claims-to`` writes it.  It is committed, one line per claim and per
 workload in a fixed order, so that the page can be made without a GPU and a diff shows what has changed.  It names the
 GPU's model and no single GPU or machine.
 """
@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import headline_tables
 from claims import EXPECTED_OF, Claim, load_claims
 
 COMMITTED = Path(__file__).parent / "outcomes" / f"{EXPECTED_OF}.json"
@@ -92,12 +91,11 @@ def text_of(found: Outcomes) -> str:
 
 
 def _kept(workload: Mapping[str, Any]) -> dict[str, Any]:
-    """What a page needs: of its counters those of the headline tables; times to six significant digits."""
-    kept = dict(workload)
-    counters = {name: value for name, value in kept.pop("counters", {}).items() if name in headline_tables.METRICS}
+    """What a page needs: no counters; times to six significant digits."""
+    kept = {name: value for name, value in workload.items() if name != "counters"}
     if "time_ns" in kept:
         kept["time_ns"] = float(f"{kept['time_ns']:.6g}")
-    return kept | ({"counters": dict(sorted(counters.items()))} if counters else {})
+    return kept
 
 
 def read(file: Path) -> Outcomes:

@@ -34,7 +34,7 @@ TEMPLATES.filters["wrapped"] = wrapped
 
 def index() -> str:
     sections = itertools.groupby(stations(), key=lambda station: station.section)
-    return TEMPLATES.get_template("index.md").render(sections=sections, lesson_of=lesson_of)
+    return TEMPLATES.get_template("index.jinja").render(sections=sections, lesson_of=lesson_of)
 
 
 def pages(recorded: Recorded) -> dict[str, str]:
@@ -67,7 +67,7 @@ def page(station: Any, recorded: Recorded, codes: Mapping[str, Code]) -> str:
     change = (textwrap.indent(textwrap.dedent(side), sign, lambda _: True)
               for sign, side in (("-", lesson.exercise.replace), ("+", lesson.exercise.by)))  # fmt: skip
     anchor = f"#{family}" if re.search(rf"^#+ {family}$", CLAIMS.read_text(encoding="utf-8"), re.MULTILINE) else ""
-    return TEMPLATES.get_template("page.md").render(
+    return TEMPLATES.get_template("page.jinja").render(
         station=station, lesson=lesson, anchor=anchor, gains=_gains(pairs_of(family), recorded), sections=sections,
         exercise=lesson.exercise, change="\n".join(change), command=" ".join(command(family)),
     )  # fmt: skip
