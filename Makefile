@@ -3,7 +3,7 @@
 # make lint    format, lint, types, import contract
 # make check   the same, and the tests with branch coverage: what a change must pass
 # make docs    the documentation as a site, in site/; a broken link or anchor or a page outside the menu is an error
-# make exercises  each exercise of the textbook, in a copy of the suite: does it print what its page says?
+# make exercises  all exercises of the textbook, in a copy of the suite: do they show what their pages say?
 # make matrix  the plugin beside versions of Python and pytest that are installed, and beside other plugins
 #
 # Each target sets itself up in .venv: it needs Python 3.10+ with venv, make and a package index, nothing

@@ -1,79 +1,108 @@
-"""Does the exercises of the lessons: makes each change in a copy of the suite, runs the command, looks for the words.
+"""Does the exercises of the textbook: all changes in one copy of the suite, one run, and the words of each page.
 
     python example_suite/exercises.py                # of all families
     python example_suite/exercises.py transpose32    # of some
 
-Needs no GPU, and is for machines without one: with a GPU the commands take measurements and say more.  Ends with status
-1 if an exercise does not show what its page says.
+An exercise of ``lesson_data/FAMILY.json``: in ``file``, ``replace`` is there once and becomes ``by``.  Then the gate
+shows all of ``see``, and a test fails, unless ``fails`` is false.  Uses no GPU.  Ends with status 1 if not all do so.
 """
 
 from __future__ import annotations
 
 import argparse
-import concurrent.futures
+import collections
+import json
 import os
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
 
-from lessons import Exercise, families, lesson_of
-from recorded import BASELINES, SUITE
+from pytest_gpuperf.report.document import read_report, rows_of
 
+SUITE = Path(__file__).parent
 ROOT = SUITE.parent
-_FAILED = re.compile(r"\b\d+ failed\b")
+LESSONS = SUITE / "lesson_data"
 
 
 class BadExercise(ValueError):
     """The text to be replaced is not there, or more than once."""
 
 
-def changed(exercise: Exercise, suite: Path = SUITE) -> str:
+class Shown(NamedTuple):
+    """What a run shows of a family."""
+
+    words: str
+    """Failures of the gate and likely causes, white space as single spaces."""
+    failed: bool
+
+
+def exercise_of(family: str) -> dict[str, Any]:
+    return dict(json.loads((LESSONS / f"{family}.json").read_text(encoding="utf-8"))["exercise"])
+
+
+def changed(exercise: Mapping[str, Any]) -> str:
     """The exercise's file with its change.  Raises ``BadExercise``."""
-    text = (suite / exercise.file).read_text(encoding="utf-8")
-    times = text.count(exercise.replace)
-    if times != 1:
-        raise BadExercise(f"{exercise.file} has {exercise.replace!r} {times} times, and an exercise needs it once")
-    return text.replace(exercise.replace, exercise.by)
+    text = (SUITE / exercise["file"]).read_text(encoding="utf-8")
+    if (times := text.count(exercise["replace"])) != 1:
+        raise BadExercise(f"{exercise['file']} has {exercise['replace']!r} {times} times, not once")
+    return text.replace(exercise["replace"], exercise["by"])
 
 
-def run(exercise: Exercise, command: Sequence[str]) -> str:
-    """What the command prints in a copy of the suite that has the change; white space as single spaces."""
-    with tempfile.TemporaryDirectory(prefix="exercise-") as folder:
-        copy = Path(folder, SUITE.name)
-        shutil.copytree(SUITE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+def run(exercises: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Shown]:
+    """What one run of the changed families shows of each."""
+    with tempfile.TemporaryDirectory(prefix="exercises-") as folder:
+        suite = Path(folder, SUITE.name)
+        shutil.copytree(SUITE, suite, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", folder)
-        (copy / exercise.file).write_text(changed(exercise), encoding="utf-8")
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200", "CI": ""}
-        done = subprocess.run(
-            [sys.executable, "-m", *command, f"--gpuperf-baselines={BASELINES}", "-p", "no:cacheprovider"],
-            cwd=folder, env=environment, capture_output=True, text=True,
-        )  # fmt: skip
-        return " ".join(f"{done.stdout} {done.stderr}".split())
+        for exercise in exercises.values():
+            (suite / exercise["file"]).write_text(changed(exercise), encoding="utf-8")
+        command = [
+            sys.executable, "-m", "pytest", "--gpuperf", "--gpuperf-arch=sm_90", "-n2", "--dist=worksteal", "--tb=no",
+            f"--gpuperf-baselines={ROOT / 'baselines'}", "--gpuperf-report=report.json", "--junit-xml=junit.xml",
+            "-p", "no:cacheprovider", *(f"{SUITE.name}/test_{family}.py" for family in exercises),
+        ]  # fmt: skip
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "CI": "", "CUDA_VISIBLE_DEVICES": ""}
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+        if done.returncode not in (0, 1):
+            raise RuntimeError(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+        words = collections.defaultdict(str)
+        for row in rows_of(read_report(Path(folder, "report.json")).tests):
+            words[_family(row.evidence.key.module)] += " ".join(" ".join(row.lines).split()) + "\n"
+        cases = ElementTree.parse(Path(folder, "junit.xml")).findall(".//failure/..")
+        failed = {_family(case.get("classname", "")) for case in cases}
+    return {family: Shown(words[family], family in failed) for family in exercises}
 
 
-def not_seen(family: str) -> list[str]:
-    """What the exercise of a family promises and does not show: words, and whether a test fails."""
-    exercise = lesson_of(family).exercise
-    shown = run(exercise, exercise.command(family))
-    missing = [words for words in exercise.see if words not in shown]
-    if exercise.fails != bool(_FAILED.search(shown)):
-        missing.append("a failed test" if exercise.fails else "a run without a failed test")
-    return missing
+def _family(module: str) -> str:
+    return module.removesuffix(".py").rpartition("test_")[2]
+
+
+def missing(exercise: Mapping[str, Any], shown: Shown) -> list[str]:
+    """What an exercise promises and does not show: words, and whether a test fails."""
+    fails = exercise.get("fails", True)
+    absent = [words for words in exercise["see"] if words not in shown.words]
+    if fails != shown.failed:
+        absent.append("a failed test" if fails else "a run without a failed test")
+    return absent
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Do the exercises of the lessons, and see whether they show it.")
+    parser = argparse.ArgumentParser(description="Do the exercises of the textbook, and see whether they show it.")
     parser.add_argument("families", nargs="*", metavar="FAMILY", help="default: all")
-    chosen = parser.parse_args(arguments).families or families()
+    chosen = parser.parse_args(arguments).families or sorted(path.stem for path in LESSONS.glob("*.json"))
+    exercises = {family: exercise_of(family) for family in chosen}
     wrong = 0
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as workers:
-        for family, missing in zip(chosen, workers.map(not_seen, chosen), strict=True):
-            wrong += bool(missing)
-            print(f"{family}: {'not seen: ' + '; '.join(missing) if missing else 'as it says'}", flush=True)
+    for family, shown in run(exercises).items():
+        if absent := missing(exercises[family], shown):
+            wrong += 1
+            print(f"{family}: not seen: {'; '.join(absent)}")
+    red = sum(exercise.get("fails", True) for exercise in exercises.values())
+    print(f"{len(exercises) - wrong} of {len(exercises)} exercises are as their pages say; {red} fail by the gate")
     return 1 if wrong else 0
 
 
