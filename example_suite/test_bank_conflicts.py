@@ -23,33 +23,33 @@ def test_loading_from_banks(cuda_kernel, gpu, gpuperf):
     words = rng.integers(0, 1000, 2048, dtype=np.int32)
     links = np.arange(2048, dtype=np.int32) | rng.integers(0, 1000, 2048, dtype=np.int32) << 16  # to themselves
 
-    def measure(name, kernel, given, word_of_lane, loads, expected, shape, block):
-        out = gpu.zeros(shape, dtype="uint32")
-        args = (out, gpu.array(given), gpu.array(word_of_lane), loads)
+    def measure(name, kernel, given, lanes, loads, out, expected):
+        block = min(out.size, 512)
+        args = (out, gpu.array(given), gpu.array(lanes), loads)
         launch = cuda_kernel(SOURCE, kernel).launch(grid=(out.size // block,), block=(block,), args=args)
 
         def check():  # sums modulo 2^32, of each lane of a warp
-            sums = expected.astype(np.uint32)
-            np.testing.assert_array_equal(gpu.to_host(out), np.broadcast_to(sums, out.shape))
+            sums = np.broadcast_to(expected.astype(np.uint32), out.shape)
+            np.testing.assert_array_equal(gpu.to_host(out), sums)
 
         return gpuperf(launch, name=name, check=check)
 
-    def measure_loads(name):
+    def load(name):
         """By 16 warps of every SM."""
-        word_of_lane, loads = WORD_OF_LANE[name], 4096
-        expected = words[word_of_lane[:, None] + np.arange(loads) % 1024].sum(axis=1, dtype=np.uint64)
-        return measure(name, "load_words", words, word_of_lane, loads, expected, (gpu.sm_count * 16, 32), 512)
+        lanes, loads, out = WORD_OF_LANE[name], 4096, gpu.zeros((gpu.sm_count * 16, 32), dtype="uint32")
+        expected = words[lanes[:, None] + np.arange(loads) % 1024].sum(axis=1, dtype=np.uint64)
+        return measure(name, "load_words", words, lanes, loads, out, expected)
 
-    def measure_chase(name):
+    def chase(name):
         """By a lone warp, whose loads wait for each other."""
-        word_of_lane, loads = WORD_OF_LANE[name], 10_000
-        expected = (links[word_of_lane] >> 16).astype(np.uint64) * loads
-        return measure(f"chase, {name}", "chase_words", links, word_of_lane, loads, expected, 32, 32)
+        lanes, loads, out = WORD_OF_LANE[name], 10_000, gpu.zeros(32, dtype="uint32")
+        expected = (links[lanes] >> 16).astype(np.uint64) * loads
+        return measure(f"chase, {name}", "chase_words", links, lanes, loads, out, expected)
 
-    runs = {name: measure_loads(name) for name in WORD_OF_LANE}
-    lone, in_turns = (measure_chase(name) for name in ("none", "thirtytwo_way"))
+    runs = {name: load(name) for name in WORD_OF_LANE}
+    lone, conflicting = (chase(name) for name in ("none", "thirtytwo_way"))
 
     time = {name: run.time_ns for name, run in runs.items()}
     assert max(time["padded"], time["broadcast"]) <= 1.1 * time["none"] <= time["three_way"]
     # Where each load's latency is the wait, the same conflicts cost a fifth at most.
-    assert 1.3 <= in_turns.time_ns / lone.time_ns <= 0.2 * time["thirtytwo_way"] / time["none"]
+    assert 1.3 <= conflicting.time_ns / lone.time_ns <= 0.2 * time["thirtytwo_way"] / time["none"]

@@ -53,4 +53,4 @@ def test_two_passes(cuda_kernel, gpu, gpuperf):
 
     assert shared.time_ns < columns.time_ns < rows.time_ns
     # With one value per thread, rows and columns are the same addresses.
-    assert rows_of_one.time_ns == pytest.approx(columns_of_one.time_ns, rel=0.05)
+    assert rows_of_one.time_ns == pytest.approx(columns_of_one.time_ns, rel=0.1)
