@@ -92,8 +92,9 @@ def _parts(pair: Pair, text: str, recorded: Recorded, codes: Mapping[str, Code])
     else:
         lines = source.difference(text, naive.kernel, optimised.kernel)
         yield _diff(lines) if lines else f"Both sides are the kernel `{naive.kernel}`."
-        if said := _launches(pair, naive, optimised, recorded):
-            yield wrapped(f"Naive to optimised: {said}.")
+        said = _launches(pair, naive, optimised, recorded)
+        if said or not lines:
+            yield wrapped(f"Naive to optimised: {said or 'other data, launched alike'}.")
         if naive.profile.code_hash != optimised.profile.code_hash:
             yield from _opcodes(*(codes[one.profile.code_hash] for one in (naive, optimised)))
     if rows := counted.rows(pair, recorded):
