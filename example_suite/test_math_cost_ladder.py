@@ -9,7 +9,6 @@ import pytest
 
 SOURCE = "kernels/math_cost_ladder.cu"
 FMA, INVERSE, STEP = (0.999, 0.01), (1 / 1.0001, 1.0001), 2.0**-10
-PRIME, SHIFT = np.uint32(0x9E3779B1), np.uint32(12345)
 
 
 def place(x, size, first, turn):
@@ -32,8 +31,8 @@ OPERATIONS = {
     "FloatLiteral": ("repeat<FloatLiteral, 128>", (0, 0), lambda x, *_: x * 0.999 + 0.001),
     "Quotient": ("repeat<Quotient, 16>", (1, 0.75), lambda x, p, q, *_: x + np.where(x / (x + p) < q, STEP, -STEP)),
     "Product": ("repeat<Product, 16>", (1, 0.75), lambda x, p, q, *_: x + np.where(x < q * (x + p), STEP, -STEP)),
-    "Remainder": ("repeat_remainder<Remainder, 16>", (7, 0), lambda x, m, *_: x % m * PRIME + SHIFT),
-    "RemainderBy7": ("repeat_remainder<RemainderBy7, 16>", (7, 0), lambda x, m, *_: x % m * PRIME + SHIFT),
+    "Remainder": ("repeat_remainder<Remainder, 16>", (7, 0), lambda x, m, *_: x % m * 0x9E3779B1 + 12345),
+    "RemainderBy7": ("repeat_remainder<RemainderBy7, 16>", (7, 0), lambda x, m, *_: x % m * 0x9E3779B1 + 12345),
     "index": ("repeat_index<1>", (37,), place),
 }
 """Kernel, its numbers, and what it repeats."""
@@ -51,13 +50,12 @@ def repeated(step, x, numbers, rounds):
 @pytest.mark.gpuperf(budget_s=0.2, cache="warm")
 def test_costs(cuda_kernel, gpu, gpuperf):
     n, rounds = 2048 * gpu.sm_count, 4096
-    given = {"repeat": gpu.random(n, seed=224, low=1, high=2)}
-    given["repeat_remainder"] = given["repeat_index"] = gpu.random(n, "uint32", seed=225, high=2**32)
+    floats, integers = gpu.random(n, seed=224, low=1, high=2), gpu.random(n, "uint32", seed=225, high=2**32)
 
     def measure(name):
         expression, numbers, step = OPERATIONS[name]
         template = expression.split("<")[0]
-        x = given[template]
+        x = floats if template == "repeat" else integers
         numbers, out = np.array(numbers, x.dtype), gpu.empty_like(x)
 
         def check():  # one element of 997
@@ -65,8 +63,7 @@ def test_costs(cuda_kernel, gpu, gpuperf):
             gpu.assert_allclose(gpu.to_host(out)[::997], expected, rtol=2e-3, atol=2 * STEP)
 
         kernel = cuda_kernel(SOURCE, template, name_expression=expression)
-        launch = kernel.launch(grid=n // 256, block=256, args=(x, out, *numbers, rounds, n))
-        return gpuperf(launch, name=name, check=check)
+        return gpuperf(kernel.launch(n // 256, 256, (x, out, *numbers, rounds, n)), name=name, check=check)
 
     runs = {name: measure(name) for name in OPERATIONS}
     for cheap, dear in (("Multiply", "Divide"), ("Product", "Quotient"), ("RemainderBy7", "Remainder")):
