@@ -12,7 +12,7 @@ SOURCE = "kernels/occupancy_registers.cu"
 
 
 def two_passes(cuda_kernel, cap, length, dtype="float"):
-    options = () if cap == 255 else (f"-maxrregcount={cap}",)
+    options = () if cap == 255 else (f"-maxrregcount={cap}",)  # 255 are all that the hardware has
     return cuda_kernel(SOURCE, "two_passes", name_expression=f"two_passes<{dtype}, {length}>", options=options)
 
 
@@ -54,8 +54,7 @@ def test_limits_on_registers(cuda_kernel, gpu, gpuperf):
         launch = launch_over(two_passes(cuda_kernel, cap, length), values, out)
         return gpuperf(launch, name=name, bytes=values.nbytes + out.nbytes, flops=5 * values.size, check=check)
 
-    caps = (255, 128, 96, 64, 48, 32)  # 255 is all that the hardware has, and no limit here
-    runs = {cap: measure(cap, 128, f"at most {cap} registers") for cap in caps}
+    runs = {cap: measure(cap, 128, f"at most {cap} registers") for cap in (255, 128, 96, 64, 48, 32)}
     free, capped = (measure(cap, 8, f"8 values, at most {cap} registers") for cap in (255, 32))
     assert runs[255].spill_bytes == capped.spill_bytes == 0 < runs[128].spill_bytes
     assert runs[255].time_ns < runs[32].time_ns
