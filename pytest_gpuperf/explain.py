@@ -17,7 +17,7 @@ import msgspec
 from pytest_gpuperf.advise.advisor import advise
 from pytest_gpuperf.advise.comparison import Side
 from pytest_gpuperf.baselines.baseline_errors import CubinError
-from pytest_gpuperf.baselines.lookup import static_baseline, under_recorded_launch
+from pytest_gpuperf.baselines.lookup import baseline_of_any_compiler, under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
@@ -119,11 +119,7 @@ class WorkloadComparison:
         others it is other work.
         """
         work, new = self.work, self.work.static.get(arch)
-        old = (
-            static_baseline(self.estimates.store, arch, work.toolchain, work, self.workloads)
-            if work.toolchain
-            else None
-        )
+        old, _ = baseline_of_any_compiler(self.estimates.store, arch, work, self.workloads)
         if new is not None and old is not None:
             new = under_recorded_launch(new, old, arch)
         own, before = known_launch(work.identity), None

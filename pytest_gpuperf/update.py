@@ -59,7 +59,7 @@ def accept(run: Run) -> list[Recorded]:
     static = wanted_static(store, accepted, options, timed)
     changed = [
         Recorded(
-            key=key, target=arch, before=store.static(arch, key, toolchain), after=new, refused=why_unfit(new, arch)
+            key=key, target=arch, before=_recorded(store, arch, key, toolchain), after=new, refused=why_unfit(new, arch)
         )
         for (arch, toolchain, key), new in static.items()
     ]
@@ -113,11 +113,18 @@ def wanted_static(
                 judged = verdicts.get(arch)
                 wanted = workload.key in timed or (judged is not None and accepts(judged, options))
                 changed = old is not None and _figures(old) != _figures(record, old)
-                if old is None or without_code or (changed and wanted and options.update != "new"):
+                is_new = old is None and (wanted or judged is None or judged.verdict is not Verdict.WORSE)
+                if is_new or without_code or (changed and wanted and options.update != "new"):
                     for key, known in records_to_replace(store, arch, workload, old, evidence.workloads).items():
                         kept = record if known is None else under_recorded_launch(record, known, arch)
                         update[arch, workload.toolchain, key] = kept
     return update
+
+
+def _recorded(store: BaselineStore, arch: str, key: Key, toolchain: str) -> StaticRecord | None:
+    """Of this compiler, or else of another one."""
+    names = (toolchain, *reversed(store.compilers(arch, key)))
+    return next((found for name in names if (found := store.static(arch, key, name)) is not None), None)
 
 
 def _figures(record: StaticRecord, old: StaticRecord | None = None) -> StaticRecord:

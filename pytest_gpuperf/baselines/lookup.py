@@ -43,6 +43,17 @@ def static_baseline(
     return next(free, None)
 
 
+def baseline_of_any_compiler(
+    store: Baselines, arch: str, work: WorkloadEvidence, workloads: Collection[WorkloadEvidence]
+) -> tuple[StaticRecord | None, str]:
+    """``static_baseline`` of the compiler of ``work``, else of the latest other one that has one; and which it is."""
+    for toolchain in (work.toolchain, *reversed(store.compilers(arch, work.key))):
+        found = static_baseline(store, arch, toolchain, work, workloads)
+        if found is not None:
+            return found, toolchain
+    return None, work.toolchain
+
+
 def records_to_replace(
     store: Baselines, arch: str, work: WorkloadEvidence, old: StaticRecord | None,
     workloads: Collection[WorkloadEvidence],

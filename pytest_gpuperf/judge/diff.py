@@ -108,12 +108,11 @@ def compare_evidence(
 
 
 def code_diffs(old: WorkloadRecords, new: WorkloadRecords) -> tuple[CodeDiff, ...]:
-    """One for each architecture and toolchain that differs; and one where an architecture went from one to another."""
-    lost, gained = old.static.keys() - new.static.keys(), new.static.keys() - old.static.keys()
+    """One for each architecture and toolchain that differs; what another one made against what came before it."""
     pairs = [(at, at) for at in sorted(old.static.keys() & new.static.keys())]
-    for arch in sorted({arch for arch, _ in lost}):
-        was, now = ([at for at in side if at[0] == arch] for side in (lost, gained))
-        pairs += [(was[0], now[0])] if len(was) == len(now) == 1 else []
+    for gained in sorted(new.static.keys() - old.static.keys()):
+        was = [at for at in sorted(old.static.keys() - new.static.keys()) or sorted(old.static) if at[0] == gained[0]]
+        pairs += [(was[-1], gained)] if was else []
     found = [_code_diff(was, now, old.static[was], new.static[now]) for was, now in pairs]
     return tuple(one for one in found if one is not None)
 

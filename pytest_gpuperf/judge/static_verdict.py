@@ -26,8 +26,8 @@ def compare_static(
 ) -> Judgement:
     """Judge the machine code ``new`` against ``old``, both for architecture ``target``.
 
-    ``toolchains`` are those of ``old`` and ``new`` where these may differ: machine code of another compiler version is
-    compared only as far as being identical, and so is that of two unknown ones.
+    ``toolchains`` are those of ``old`` and ``new``, where these may differ.  Of two versions, and of two unknown
+    ones, only what costs by itself gates: spills, stack and occupancy.
     """
     judgement = functools.partial(Judgement, key=key, target=target, kind="static")
     if new.block is None:
@@ -35,9 +35,9 @@ def compare_static(
     same_code = old.profile.code_hash == new.profile.code_hash
     if same_code and (old.block, old.dynamic_shared_bytes) == (new.block, new.dynamic_shared_bytes):
         return judgement(verdict=Verdict.UNCHANGED)
-    if toolchains and not same_toolchain(*toolchains):
-        return missing_static(key, target, toolchains[1], (toolchains[0],))
     changes = tuple(differences(old, new))
+    if toolchains and not same_toolchain(*toolchains):
+        return _across_compilers(missing_static(key, target, toolchains[1], (toolchains[0],)), changes)
     worse, better = ([one.what for one in changes if one.direction == way] for way in ("worse", "better"))
     what = "the launch of the same machine code" if same_code else "the machine code"
     if tuned := tuned_otherwise(old.config, new.config):
@@ -52,6 +52,24 @@ def compare_static(
     return judgement(verdict=verdict, reason=reason, changes=changes)
 
 
+def _across_compilers(judgement: Judgement, changes: Iterable[Change]) -> Judgement:
+    """What is not comparable, with the figures of both; WORSE by those that schedules do not change."""
+    changes = tuple(
+        one if one.what in ACROSS_COMPILERS else msgspec.structs.replace(one, direction="neutral", note="")
+        for one in changes
+    )
+    worse = ", ".join(one.what for one in changes if one.direction == "worse")
+    if worse:
+        reason = f"{judgement.reason}; but it got worse: {worse}"
+        judgement = msgspec.structs.replace(judgement, verdict=Verdict.WORSE, reason=reason)
+    return msgspec.structs.replace(judgement, changes=changes)
+
+
+ACROSS_COMPILERS = frozenset(
+    rule.what
+    for rule in (static_rules.SPILL_STORES, static_rules.SPILL_LOADS, static_rules.STACK, static_rules.OCCUPANCY)
+)
+"""Figures that gate whichever compiler made the code."""
 NOTHING_GATES = "the machine code changed; no gated metric regressed"
 _SETTLE = (
     "figures of two configurations are not comparable. Accept this one with pytest --update-baselines, or fix the "

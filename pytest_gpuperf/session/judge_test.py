@@ -10,10 +10,10 @@ import msgspec
 from pytest_gpuperf.advise.advisor import estimate_change, proven_causes
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.lookup import (
+    baseline_of_any_compiler,
     move_command,
     of_same_kernel,
     origin_of,
-    static_baseline,
     under_recorded_launch,
 )
 from pytest_gpuperf.baselines.store import BaselineStore
@@ -91,16 +91,18 @@ def judge_static(run: Run, work: WorkloadEvidence, test: TestRecord, estimates: 
     """The workload with its static judgements first, those on changed code corrected by an estimate."""
     store, key, compiler, workloads = run.store, work.key, work.toolchain, test.workloads.values()
     judged: dict[str, Judgement] = {}
+    made_by: dict[str, str] = {}
     for arch, record in work.static.items():
-        old = static_baseline(store, arch, compiler, work, workloads)
+        old, made_by[arch] = baseline_of_any_compiler(store, arch, work, workloads)
         launched = record if old is None else under_recorded_launch(record, old, arch)
         if unfit := why_unfit(launched, arch):
             judged[arch] = Judgement(key=key, target=arch, kind="static", verdict=Verdict.WORSE, reason=unfit)
         elif old is None:
-            judged[arch] = missing_static(key, arch, compiler, store.compilers(arch, key))
+            judged[arch] = missing_static(key, arch, compiler)
         else:
-            judged[arch] = compare_static(key, arch, old, launched, toolchains=(compiler, compiler))
-    changed = [arch for arch, one in judged.items() if one.verdict in MAY_CHANGE and not one.reason.startswith(UNFIT)]
+            judged[arch] = compare_static(key, arch, old, launched, toolchains=(made_by[arch], compiler))
+    judgeable = {arch: one for arch, one in judged.items() if one.verdict in MAY_CHANGE and made_by[arch] == compiler}
+    changed = [arch for arch, one in judgeable.items() if not one.reason.startswith(UNFIT)]
     comparison = WorkloadComparison(estimates, work, workloads, None)
     if changed:
         estimates.prepare(comparison.compared(arch) for arch in changed)

@@ -73,7 +73,10 @@ def test_one_compiler_in_the_place_of_another_is_compared_with_it() -> None:
     before |= {("sm_80", NVRTC): static_of(), ("sm_90", "nvrtc 12.9.41"): static_of()}
     after[("sm_80", NVRTC)] = static_of(code=OTHER)
     (workload,) = compared(before, after).workloads
-    assert [one.arch for one in workload.code] == ["sm_80"], "which of two compilers it replaces is not known"
+    assert [one.arch for one in workload.code] == ["sm_80", "sm_90"]
+    assert str(workload.code[1].changes[0]) == f"compiler {NVRTC} -> {NEWER}", "the later of two"
+    beside = compared(before, before | after).workloads[0].code[-1].changes
+    assert str(beside[0]) == f"compiler {NVRTC} -> {NEWER}", "one that came beside it"
 
 
 # --- workloads -----------------------------------------------------------------------------------

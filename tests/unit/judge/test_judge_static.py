@@ -164,11 +164,13 @@ UNKNOWN = (
      "the same version, or record one for this version too with pytest --update-baselines=new"),
     ("unknown", "unknown", UNKNOWN), ("", "", UNKNOWN), ("triton", "triton", UNKNOWN),
 ])  # fmt: skip
-def test_code_of_another_compiler_is_compared_as_far_as_being_equal(was: str, now: str, reason: str) -> None:
+def test_of_code_of_another_compiler_only_what_costs_by_itself_gates(was: str, now: str, reason: str) -> None:
+    judged = compare_static(KEY, "sm_90", STATIC, static(registers=48, opcodes={"fp64": 9}), toolchains=(was, now))
+    assert (judged.verdict, judged.reason) == (Verdict.NOT_COMPARABLE, reason)
+    assert [(one.what, one.direction) for one in judged.changes][:1] == [("registers", "neutral")]
+    assert {one.direction for one in judged.changes} == {"neutral"}
     judged = compare_static(KEY, "sm_90", STATIC, static(spill_store_bytes=8), toolchains=(was, now))
-    assert judged == Judgement(
-        key=KEY, target="sm_90", kind="static", verdict=Verdict.NOT_COMPARABLE, reason=reason
-    )  # fmt: skip
+    assert (judged.verdict, judged.reason) == (WORSE, f"{reason}; but it got worse: spill stores")
     assert compare_static(KEY, "sm_90", STATIC, STATIC, toolchains=(was, now)).verdict is UNCHANGED
 
 
