@@ -27,7 +27,7 @@ def compare_static(
     """Judge the machine code ``new`` against ``old``, both for architecture ``target``.
 
     ``toolchains`` are those of ``old`` and ``new``, where these may differ.  Of two versions, and of two unknown
-    ones, only what costs by itself gates: spills, stack and occupancy.
+    ones, only what costs by itself gates: spills, stack and occupancy; what has another source too is not comparable.
     """
     judgement = functools.partial(Judgement, key=key, target=target, kind="static")
     if new.block is None:
@@ -37,7 +37,9 @@ def compare_static(
         return judgement(verdict=Verdict.UNCHANGED)
     changes = tuple(differences(old, new))
     if toolchains and not same_toolchain(*toolchains):
-        return _across_compilers(missing_static(key, target, toolchains[1], (toolchains[0],)), changes)
+        open_one = missing_static(key, target, toolchains[1], (toolchains[0],))
+        same_source = all(map(is_known, toolchains)) and bool(new.source_hash) and old.source_hash == new.source_hash
+        return _across_compilers(open_one, changes, same_source=same_source)
     worse, better = ([one.what for one in changes if one.direction == way] for way in ("worse", "better"))
     what = "the launch of the same machine code" if same_code else "the machine code"
     if tuned := tuned_otherwise(old.config, new.config):
@@ -52,17 +54,19 @@ def compare_static(
     return judgement(verdict=verdict, reason=reason, changes=changes)
 
 
-def _across_compilers(judgement: Judgement, changes: Iterable[Change]) -> Judgement:
-    """What is not comparable, with the figures of both; WORSE by those that schedules do not change."""
+def _across_compilers(judgement: Judgement, changes: Iterable[Change], *, same_source: bool) -> Judgement:
+    """WORSE by what costs by itself; else the same source is SAME, and what changed besides is not comparable."""
     changes = tuple(
         one if one.what in ACROSS_COMPILERS else msgspec.structs.replace(one, direction="neutral", note="")
         for one in changes
     )
     worse = ", ".join(one.what for one in changes if one.direction == "worse")
+    verdict, reason = judgement.verdict, judgement.reason
     if worse:
-        reason = f"{judgement.reason}; but it got worse: {worse}"
-        judgement = msgspec.structs.replace(judgement, verdict=Verdict.WORSE, reason=reason)
-    return msgspec.structs.replace(judgement, changes=changes)
+        verdict, reason = Verdict.WORSE, f"{reason}; but it got worse: {worse}"
+    elif same_source:
+        verdict, reason = Verdict.SAME, f"another compiler, the same source: {NOTHING_GATES}"
+    return msgspec.structs.replace(judgement, verdict=verdict, reason=reason, changes=changes)
 
 
 ACROSS_COMPILERS = frozenset(

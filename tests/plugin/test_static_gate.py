@@ -100,16 +100,29 @@ def test_missing_baselines_fail_under_ci(suite, monkeypatch):
     assert suite.run("--gpuperf", "-k", "other").ret == 0
 
 
-def test_another_compiler_is_said_once_for_all_workloads(suite):
-    suite.run("--update-baselines", "--gpuperf-arch=sm_80,sm_90")
+def test_another_compiler_is_compared_by_what_costs_by_itself(suite):
+    suite.run("--update-baselines", "--gpuperf-arch=sm_90")
     suite.blame_another_compiler()
+    suite.run("--gpuperf").stdout.fnmatch_lines(["3 workloads: 3 UNCHANGED"])
+    suite.edit("work.cu", "k < STEPS", "k < 2 * STEPS")
     result = suite.run("--gpuperf")
     assert result.ret == 0
     assert result.stdout.str().count("compile with the same version") == 1
     result.stdout.re_match_lines(
-        [r"test_suite\.py::test_work\[1024\] and 2 workloads more like it: work  NOT-COMPARABLE  on sm_80, sm_90 .*",
+        [r"test_suite\.py::test_work\[1024\] and 1 workload more like it: work  NOT-COMPARABLE  on sm_90 .*",
+         r"    also: instructions .*",
          r"    the baseline was compiled by nvrtc 12\.\S+, this is nvrtc 13\.\S+: compile with the same version, or .*"]
     )  # fmt: skip
+    suite.write("hog.cu", HOG)
+    suite.write("test_hog.py", hog_test())
+    suite.run("--update-baselines", *ALONE[1:])
+    suite.blame_another_compiler()
+    suite.edit("test_hog.py", *RED)
+    red = suite.run("--update-baselines=new", *ALONE[1:])
+    assert "0 baselines written" in red.stdout.str()
+    red = suite.run(*ALONE)
+    assert red.ret == 1
+    red.stdout.fnmatch_lines(["hog  WORSE  on sm_90 (static)", "    spill stores 0 -> *", "*cause: register spilling*"])
 
 
 # --- however its test ends -----------------------------------------------------------------------

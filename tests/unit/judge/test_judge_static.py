@@ -165,7 +165,11 @@ UNKNOWN = (
     ("unknown", "unknown", UNKNOWN), ("", "", UNKNOWN), ("triton", "triton", UNKNOWN),
 ])  # fmt: skip
 def test_of_code_of_another_compiler_only_what_costs_by_itself_gates(was: str, now: str, reason: str) -> None:
-    judged = compare_static(KEY, "sm_90", STATIC, static(registers=48, opcodes={"fp64": 9}), toolchains=(was, now))
+    now_doubles = static(registers=48, opcodes={"fp64": 9})
+    same = compare_static(KEY, "sm_90", STATIC, now_doubles, toolchains=(was, now))
+    assert same.verdict is (Verdict.SAME if now == "nvrtc 13.1.2" else Verdict.NOT_COMPARABLE), "the same source"
+    edited = msgspec.structs.replace(now_doubles, source_hash="edited")
+    judged = compare_static(KEY, "sm_90", STATIC, edited, toolchains=(was, now))
     assert (judged.verdict, judged.reason) == (Verdict.NOT_COMPARABLE, reason)
     assert [(one.what, one.direction) for one in judged.changes][:1] == [("registers", "neutral")]
     assert {one.direction for one in judged.changes} == {"neutral"}
