@@ -109,12 +109,12 @@ def wanted_static(
                 old = static_baseline(store, arch, workload.toolchain, workload, evidence.workloads)
                 if not workload.launched and workload.key.workload != record.kernel:  # a label: another has its name
                     old = store.static(arch, workload.key, workload.toolchain)
-                without_code = options.update == "all" and old is not None and not store.has_cubin(old.cubin)
+                lacks = old is not None and (not store.has_cubin(old.cubin) or old.source_hash != record.source_hash)
                 judged = verdicts.get(arch)
                 wanted = workload.key in timed or (judged is not None and accepts(judged, options))
                 changed = old is not None and _figures(old) != _figures(record, old)
                 is_new = old is None and (wanted or judged is None or judged.verdict is not Verdict.WORSE)
-                if is_new or without_code or (changed and wanted and options.update != "new"):
+                if is_new or (lacks and options.update == "all") or (changed and wanted and options.update != "new"):
                     for key, known in records_to_replace(store, arch, workload, old, evidence.workloads).items():
                         kept = record if known is None else under_recorded_launch(record, known, arch)
                         update[arch, workload.toolchain, key] = kept
