@@ -55,7 +55,7 @@ def compare_static(
 
 
 def _across_compilers(judgement: Judgement, changes: Iterable[Change], *, same_source: bool) -> Judgement:
-    """WORSE by what costs by itself; else the same source is SAME, and what changed besides is not comparable."""
+    """WORSE by what costs by itself; else the same source is SAME, and what was edited as well is not comparable."""
     changes = tuple(
         one if one.what in ACROSS_COMPILERS else msgspec.structs.replace(one, direction="neutral", note="")
         for one in changes

@@ -14,7 +14,7 @@ from pytest_gpuperf.advise.causes import BY_KEY
 SUITE = Path(__file__).parents[3] / "example_suite"
 WITHOUT_PAIRS = {"hardware_facts", "f32x2"}
 """Families that measure the hardware, or show machine code for a GPU that no time is on record of."""
-CALLABLES = {"two kernels, 1 in 16", "n_chunks", "two_streams", "serial"}
+CALLABLES = {"two kernels, 1 in 16", "n_chunks", "serial"}
 """Workloads that launch several kernels and have no static evidence of their own."""
 
 
