@@ -21,10 +21,11 @@ def launch_over(kernel, given, out):
 @pytest.mark.parametrize("steps", [4, 8, 64])
 def test_sums_are_right(cuda_kernel, gpu, steps):
     given = np.random.default_rng(80).uniform(0.5, 1.5, (steps, 3 * BLOCK)).astype(np.float32)
-    for name in NAMES:
+    for kernel in [cuda_kernel(SOURCE, name) for name in NAMES]:
         out = gpu.zeros(3 * BLOCK)
-        launch_over(cuda_kernel(SOURCE, name), gpu.array(given), out)()
-        np.testing.assert_allclose(gpu.to_host(out), 2 * given.sum(axis=0, dtype="float64"), rtol=1e-5, err_msg=name)
+        launch_over(kernel, gpu.array(given), out)()
+        expected = 2 * given.sum(axis=0, dtype="float64")
+        np.testing.assert_allclose(gpu.to_host(out), expected, rtol=1e-5, err_msg=kernel.name)
 
 
 @pytest.mark.gpuperf(budget_s=0.6)
