@@ -11,7 +11,7 @@ import pytest
 from pytest_gpuperf.cli import init_command
 from pytest_gpuperf.cli.command_line import main
 
-COPIED = ("transpose32", "access_patterns", "bank_conflicts")
+COPIED = ("transpose32", "polynomial", "reduce_sum", "sample2_static_array", "occupancy_registers")
 """Families, each of which runs alone."""
 
 
