@@ -152,8 +152,8 @@ class TestRecord:
         self._require_open(f"the workload {workload!r}")
         if workload in self.workloads:
             raise DuplicateWorkload(
-                f"{self.node_id}: the workload name {workload!r} is used twice; "
-                f"give each its own: gpuperf(..., name='...')"
+                f"{self.node_id}: the workload name {workload!r} is used twice; give each its own: gpuperf(..., "
+                "name='...'). Where @given runs the body several times: @pytest.mark.parametrize, a test for each value"
             )
         evidence = self.workloads[workload] = WorkloadEvidence(key=self.key(workload))
         return evidence.key

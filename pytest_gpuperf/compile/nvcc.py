@@ -26,7 +26,7 @@ from pytest_gpuperf.compile.machine_code.symbols import named_alike, readable
 from pytest_gpuperf.compile.nvrtc import Compiled, compile_cubin, refusal
 from pytest_gpuperf.compile.remedies import MISTAKE
 from pytest_gpuperf.compile.source import NVCC, NVRTC, VERBOSE_ASSEMBLER, KernelSource
-from pytest_gpuperf.compile.toolkit import InstalledTool, find_tool
+from pytest_gpuperf.compile.toolkit import InstalledTool, find_tool, toolkit_folders
 
 _REMEDY = (
     "Install a CUDA toolkit and put its bin folder on PATH, or pip install nvidia-cuda-nvcc nvidia-nvvm "
@@ -93,6 +93,7 @@ def _compiled(source: KernelSource, arch: str) -> Compiled:
         file.write_text(_AS_NAMED.format(source.file) + source.text, encoding="utf-8")
         command = [
             str(nvcc().path), "-cubin", f"--gpu-architecture={arch}", *source.all_options, VERBOSE_ASSEMBLER, "--keep",
+            *(f"-Xcompiler=-idirafter,{one}" for one in toolkit_folders()),  # curand_kernel.h, where nvcc has none
             f"--keep-dir={folder}", "-x", "cu", "-o", str(cubin), str(file),
         ]  # fmt: skip
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")

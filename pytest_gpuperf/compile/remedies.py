@@ -26,6 +26,7 @@ _HOST_CODE = (
     r"|device-side kernel launch could not be processed|does not support exception handling"
     r"|explicitly marked as a __host__ function"
 )
+_MACRO = r"\b([A-Z][A-Z0-9_]{2,})\b"
 _UNOPENED = r'(?:(?:cannot|could not) open source file "|fatal error: ){}(?:"|: No such file)'
 
 
@@ -63,11 +64,15 @@ _GUARD = (
 )
 _TABLE = (
     *(_Remedy(_UNOPENED.format(pattern), _SEARCHED + text) for pattern, text in _HEADERS),
+    _Remedy(r"unrecognized option -+i(?:system|dirafter)", "Name a folder of headers by -I or headers=[...].", "nvrtc"),
     _Remedy(r"unrecognized option", f"An option of nvcc: leave it out, or compile with nvcc: {_BY_NVCC}.", "nvrtc"),
     _Remedy(r"device-side kernel launch could not be processed",
             f"{_GUARD}\nIf it is device code: {NO_DEVICE_RUNTIME}.", "nvrtc"),
+    _Remedy(r"thrust/complex\.h", "Use cuda::std::complex of <cuda/std/complex>.", "nvrtc"),
     _Remedy(_HOST_CODE, _GUARD, "nvrtc"),
-    *(_Remedy(rf"'({word})[\w.]*' not supported on \.target '(sm_\d+)'",
+    _Remedy(rf"#error directive: \D*?{_MACRO}", 'The build system gives a macro: options=["-D{1}=..."].'),
+    _Remedy(rf'identifier "{_MACRO}" is undefined', 'If it is a macro: options=["-D{1}=..."], or its header.'),
+    *(_Remedy(rf"'({word})[\w.]*' not supported on \.target '(sm_\d+)\w?'",
               f'Only the architecture-specific target has it: arch="{arch}".')
       for word, arch in (("wgmma", "sm_90a"), ("tcgen05", "sm_100a"), (r"\.kind::f8f6f4", "sm_120a"),
                          ("setmaxnreg", "{2}a"))),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.compile.compile_errors import BadOption
+from pytest_gpuperf.compile.compile_errors import BadOption, CompileError
 from pytest_gpuperf.compile.includes import Headers, headers_of, scan
 from pytest_gpuperf.compile.nvrtc import compile_cubin
 from pytest_gpuperf.compile.source import INCLUDE, KernelSource, values, without_comments, without_folders
@@ -39,8 +39,23 @@ def test_options_that_static_evidence_cannot_follow_are_refused_with_the_reason(
 def test_other_options_are_passed_on_and_those_of_nvcc_told_by_name() -> None:
     for option in ("-rdc=false", "-DARCH=3", "-DOPTF", "-G", "--something-new=7"):
         KernelSource("", "k", options=(option,)).check_options()
-    with pytest.raises(BadOption, match=r"(?s)unrecognized option --extended-lambda.*An option of nvcc: leave it out"):
-        compile_cubin(KernelSource(KERNEL, "f", options=("--extended-lambda",)), "sm_90")
+    for option, words in (
+        ("--extended-lambda", "An option of nvcc: leave it out"),
+        ("-isystem=x", "by -I or headers="),
+    ):
+        with pytest.raises(BadOption, match=rf"(?s)unrecognized option {option}.*{words}"):
+            compile_cubin(KernelSource(KERNEL, "f", options=(option,)), "sm_90")
+
+
+@pytest.mark.parametrize(("line", "words"), [
+    ('#error "WIDTH is undefined: the build defines it"', 'options=["-DWIDTH=..."]'),
+    ("__device__ void g() { KERNEL_INSTANCE(1); }", 'If it is a macro: options=["-DKERNEL_INSTANCE=..."]'),
+    ("#include <thrust/complex.h>\n__device__ thrust::complex<float> c;", "<cuda/std/complex>"),
+])  # fmt: skip
+def test_a_remedy_names_what_is_missing(line: str, words: str) -> None:
+    with pytest.raises(CompileError) as raised:
+        compile_cubin(KernelSource(f"{line}\n{KERNEL}", "f"), "sm_90")
+    assert words in str(raised.value)
 
 
 # --- comments ------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,6 +51,9 @@ def test_an_unknown_architecture_lists_those_known_and_figures_no_launch_can_hav
     for arch in ("sm_70", "90", "sm_90b", "compute_90", "sm_80a", "sm_90f", ""):
         with pytest.raises(UnknownArchitecture, match=r"known: sm_75, sm_80, .*sm_121"):
             occupancy_of(32, 0, 128, arch)
+    for arch, hint in (("90a", "did you mean sm_90a?"), ("8.0;9.0", "sm_80, sm_90?"), ("sm_70", "CUDA 13 dropped it")):
+        with pytest.raises(UnknownArchitecture, match=re.escape(hint)):
+            limits_of(arch)
     assert limits_of("sm_90a") == limits_of("sm_90")
     assert limits_of("sm_120f") == limits_of("sm_120")
     for figures in ((32, 0, 0), (-1, 0, 32), (32, -1, 32)):
