@@ -209,7 +209,9 @@ def test_a_message_quotes_the_compiler_from_its_first_error_on_and_no_longer_tha
 
 
 def test_an_unknown_architecture_lists_those_known() -> None:
-    with pytest.raises(UnknownArchitecture, match="'sm_70' is not a known architecture; CUDA 13 dropped it; known: sm_75"):
+    with pytest.raises(
+        UnknownArchitecture, match="'sm_70' is not a known architecture; CUDA 13 dropped it; known: sm_75"
+    ):
         compile_for(KernelSource("wrong", "copy"), ["sm_90", "sm_70"])
     with pytest.raises(UnknownArchitecture, match="to this NVRTC; known: sm_75"):
         compile_cubin(KernelSource(TEXT, "copy"), "sm_50")
