@@ -25,8 +25,8 @@ ROOT, SUITE, ARCH = HERE.parent, "example_suite", "sm_90"
 PROCESSES = {"memcheck": 6, "racecheck": 1, "synccheck": 1}
 """One memcheck over the whole suite runs out of an H200's memory."""
 BY_THE_CLOCK = (
-    "test_bank_conflicts.py::test_cycles_of_a_load", "test_hardware_facts.py::test_lanes_of_an_sm",
-    "test_hardware_facts.py::test_what_a_load_costs", "test_kernel_a_latency.py::test_cycles_of_an_addition",
+    "test_hardware_facts.py::test_lanes_of_an_sm",
+    "test_hardware_facts.py::test_what_a_load_costs",
     "test_latency_hiding_chart.py::test_warps_or_chains_keep_a_scheduler_busy",
 )  # fmt: skip
 """Tests that read the SM's clock, which a tool slows down: they are left out."""

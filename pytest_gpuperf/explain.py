@@ -119,7 +119,8 @@ class WorkloadComparison:
         others it is other work.
         """
         work, new = self.work, self.work.static.get(arch)
-        old, _ = baseline_of_any_compiler(self.estimates.store, arch, work, self.workloads)
+        store = self.estimates.store
+        old = baseline_of_any_compiler(store, arch, work, self.workloads)[0] if work.toolchain else None
         if new is not None and old is not None:
             new = under_recorded_launch(new, old, arch)
         own, before = known_launch(work.identity), None

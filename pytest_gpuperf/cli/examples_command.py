@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 NAMED = re.compile(r"\bkernels/[\w.]+|(?<=#include \")[\w.]+")
 """Files that a test names, or a kernel file includes."""
 NEXT = """\
-{copied} in {folder}. Next:
+{count} files are in {folder}. Next:
 
     cd {quoted}
     pytest --update-baselines {test}    # records; without a GPU, the machine code alone
@@ -46,10 +46,9 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
             docstring = path.read_text(encoding="utf-8").partition("\n")[0].strip('"')
             write(f"{name:<26}  {docstring}\n")
         return 0
-    for name in parsed.families:
-        if name not in tests:
-            close = "".join(f", the closest is {one}" for one in difflib.get_close_matches(name, tests, 1))
-            raise GpuperfError(f"no example is called {name}{close}. Nothing was written. To do: gpuperf examples")
+    if unknown := [name for name in parsed.families if name not in tests]:
+        close = "".join(f", the closest is {one}" for one in difflib.get_close_matches(unknown[0], tests, 1))
+        raise GpuperfError(f"no example is called {unknown[0]}{close}. Nothing was written. To do: gpuperf examples")
     files = {file for name in parsed.families or tests for file in _with_kernels(tests[name])}
     targets = {folder / file.relative_to(suite): file for file in sorted(files)}
     if there := [str(target) for target in targets if target.exists()]:
@@ -58,8 +57,7 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, target)
     test = tests[(parsed.families or ["transpose32"])[0]].name
-    copied = f"{len(targets)} files are"
-    write(NEXT.format(copied=copied, folder=folder, quoted=shlex.quote(str(folder)), test=test))
+    write(NEXT.format(count=len(targets), folder=folder, quoted=shlex.quote(str(folder)), test=test))
     return 0
 
 

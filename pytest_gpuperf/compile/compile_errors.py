@@ -89,21 +89,15 @@ class UnsupportedKernel(CompileProblem):
     """Not a kernel of the library that it was said to be of, or one that only that library can compile or launch."""
 
 
-_CAPABILITY = re.compile(r"\d+(?:\.\d)?[af]?")
-"""In what others call an architecture: ``9.0``, ``90a``, ``compute_90``."""
-_OLDEST = 75
-
-
 class UnknownArchitecture(CompileProblem):
     """Not an architecture that can be compiled for, or one without known limits; lists those known."""
 
     def __init__(self, arch: str, known: Iterable[str], why: str = "") -> None:
-        self.arch = arch
-        names = list(known)
-        meant = [f"sm_{one.replace('.', '')}" for one in _CAPABILITY.findall(arch)]
+        self.arch, names = arch, list(known)
+        meant = [f"sm_{one.replace('.', '')}" for one in re.findall(r"\d+(?:\.\d)?[af]?", arch)]  # compute_90, 9.0
         near = [one for one in meant if one.rstrip("af") in names and one != arch]
         hint = f"; did you mean {', '.join(near)}?" if near else ""
-        if not near and meant and int(meant[0].removeprefix("sm_").rstrip("af")) < _OLDEST:
+        if not near and meant and int(meant[0].removeprefix("sm_").rstrip("af")) < 75:
             hint = "; CUDA 13 dropped it"
         super().__init__(f"{arch!r} is not a known architecture{why}{hint}; known: {', '.join(names)}")
 

@@ -37,9 +37,9 @@ def compare_static(
         return judgement(verdict=Verdict.UNCHANGED)
     changes = tuple(differences(old, new))
     if toolchains and not same_toolchain(*toolchains):
-        open_one = missing_static(key, target, toolchains[1], (toolchains[0],))
         same_source = all(map(is_known, toolchains)) and bool(new.source_hash) and old.source_hash == new.source_hash
-        return _across_compilers(open_one, changes, same_source=same_source)
+        verdict, reason, changes = _across_compilers(toolchains, changes, same_source=same_source)
+        return judgement(verdict=verdict, reason=reason, changes=changes)
     worse, better = ([one.what for one in changes if one.direction == way] for way in ("worse", "better"))
     what = "the launch of the same machine code" if same_code else "the machine code"
     if tuned := tuned_otherwise(old.config, new.config):
@@ -54,19 +54,21 @@ def compare_static(
     return judgement(verdict=verdict, reason=reason, changes=changes)
 
 
-def _across_compilers(judgement: Judgement, changes: Iterable[Change], *, same_source: bool) -> Judgement:
+def _across_compilers(
+    toolchains: tuple[str, str], changes: tuple[Change, ...], *, same_source: bool
+) -> tuple[Verdict, str, tuple[Change, ...]]:
     """WORSE by what costs by itself; else the same source is SAME, and what was edited as well is not comparable."""
-    changes = tuple(
-        one if one.what in ACROSS_COMPILERS else msgspec.structs.replace(one, direction="neutral", note="")
-        for one in changes
-    )
+    was, now = (one or UNKNOWN_TOOLCHAIN for one in toolchains)
+    same = "compile with the same version" if is_known(now) else "build it with CUDA 13, whose code names its compiler"
+    reason = f"the baseline was compiled by {was}, this is {now}: {same}, or accept it with pytest --update-baselines"
+    neutral = functools.partial(msgspec.structs.replace, direction="neutral", note="")
+    changes = tuple(one if one.what in ACROSS_COMPILERS else neutral(one) for one in changes)
     worse = ", ".join(one.what for one in changes if one.direction == "worse")
-    verdict, reason = judgement.verdict, judgement.reason
     if worse:
-        verdict, reason = Verdict.WORSE, f"{reason}; but it got worse: {worse}"
-    elif same_source:
-        verdict, reason = Verdict.SAME, f"another compiler, the same source: {NOTHING_GATES}"
-    return msgspec.structs.replace(judgement, verdict=verdict, reason=reason, changes=changes)
+        return Verdict.WORSE, f"{reason}; but it got worse: {worse}", changes
+    if same_source:
+        return Verdict.SAME, f"another compiler, the same source: {NOTHING_GATES}", changes
+    return Verdict.NOT_COMPARABLE, reason, changes
 
 
 ACROSS_COMPILERS = frozenset(
@@ -81,23 +83,10 @@ _SETTLE = (
 )
 
 
-def missing_static(key: Key, target: str, toolchain: str, other_toolchains: Iterable[str] = ()) -> Judgement:
-    """The judgement where no baseline of this architecture and ``toolchain`` exists: NEW or NOT-COMPARABLE."""
-    others = ", ".join(name or UNKNOWN_TOOLCHAIN for name in other_toolchains)
-    if not others:
-        reason = "no baseline: record one with pytest --update-baselines=new"
-    elif is_known(toolchain):
-        reason = (
-            f"the baseline was compiled by {others}, this is {toolchain}: compile with the same version, "
-            f"or record one for this version too with pytest --update-baselines=new"
-        )
-    else:
-        reason = (
-            "the machine code does not name its compiler, so only equal code is comparable: build it with CUDA 13, "
-            "which names its assembler, or accept it with pytest --update-baselines"
-        )
-    verdict = Verdict.NOT_COMPARABLE if others else Verdict.NEW
-    return Judgement(key=key, target=target, kind="static", verdict=verdict, reason=reason)
+def missing_static(key: Key, target: str) -> Judgement:
+    """The judgement where no baseline of this architecture exists."""
+    reason = "no baseline: record one with pytest --update-baselines=new"
+    return Judgement(key=key, target=target, kind="static", verdict=Verdict.NEW, reason=reason)
 
 
 def with_launch_of(record: StaticRecord, old: StaticRecord) -> StaticRecord:

@@ -74,8 +74,8 @@ class TestEvidence(Record, frozen=True):
     device: DeviceFacts | None = None
     session: Session | None = None
     workloads: tuple[WorkloadEvidence, ...] = ()
-    properties: dict[str, str | float] = msgspec.field(default_factory=dict)
-    """What the test recorded with pytest's ``record_property``: numbers, or text."""
+    properties: dict[str, str] = msgspec.field(default_factory=dict)
+    """What the test recorded with pytest's ``record_property``, as text."""
     peaks: dict[str, float] = msgspec.field(default_factory=dict)
     """Ceilings of the GPU that were measured so far: ``copy_bandwidth``, ``fma_throughput``; per second."""
     cubins: dict[str, bytes] = msgspec.field(default_factory=dict)

@@ -12,8 +12,7 @@ from pytest_gpuperf.model.evidence import Record, StaticRecord
 from pytest_gpuperf.model.limits import TimerName
 
 CacheMode = Literal["cold", "warm"]
-CALLABLE = "callable"
-"""The launch of what is not a kernel's."""
+CALLABLE = "callable"  # the launch of what is no kernel
 
 
 class Identity(Record, frozen=True):

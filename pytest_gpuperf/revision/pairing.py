@@ -121,10 +121,7 @@ def compare_with_revision(
 
 
 def let_first(run: Run, key: Key) -> None:
-    """Let the other process reach this callable before this one starts its test.
-
-    What takes its memory second can be 1 % slower for life, so a coin decides between the two orders.
-    """
+    """Let the other process reach this callable first: who takes its memory second can be 1 % slower for life."""
     with contextlib.suppress(NotPaired, OtherSideLost):  # the comparison will meet the same
         process_for(run, revision_for(run, key)).arrive(key)
 

@@ -192,16 +192,12 @@ def _attach_failure(report: pytest.TestReport, run: Run, test: TestRecord) -> No
         report.sections.append(("gpuperf", text))
 
 
-def _plain(value: object) -> str | float:
-    return float(value) if isinstance(value, float) else value if isinstance(value, int) else str(value)
-
-
 def evidence_of(item: pytest.Item, run: Run, test: TestRecord) -> TestEvidence:
     """The test's evidence, as its report carries it."""
     found = TestEvidence(
         module=test.module, test=test.test, status=test.status, reason=test.reason,
         workloads=tuple(test.workloads.values()),
-        properties={name: _plain(value) for name, value in item.user_properties},
+        properties={name: str(value) for name, value in item.user_properties},
         cubins={sha256: zlib.compress(test.cubins[sha256]) for sha256 in sorted(test.unrecorded)},
     )  # fmt: skip
     if not any(workload.time for workload in found.workloads):

@@ -32,10 +32,11 @@ from pytest_gpuperf.revision.foreign_files import foreign_files_of
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import CompiledKernel, TestRecord
 
-MAY_CHANGE = (Verdict.SAME, Verdict.WORSE, Verdict.BETTER)
-"""Verdicts on changed code: an estimate of the whole may outrank them, and proven causes add to them."""
-EXPLAINED = frozenset({Verdict.SLOWER, *MAY_CHANGE})
-"""Where nothing that gates got worse, advice may know of something that did."""
+
+def may_change(judgement: Judgement) -> bool:
+    """On changed code, that fits: an estimate of the whole may outrank it, and proven causes add to it."""
+    changed = judgement.verdict in (Verdict.SAME, Verdict.WORSE, Verdict.BETTER)
+    return changed and not judgement.reason.startswith(UNFIT)
 
 
 def judge_test(run: Run, test: TestRecord, *, whole: bool) -> str:
@@ -98,11 +99,10 @@ def judge_static(run: Run, work: WorkloadEvidence, test: TestRecord, estimates: 
         if unfit := why_unfit(launched, arch):
             judged[arch] = Judgement(key=key, target=arch, kind="static", verdict=Verdict.WORSE, reason=unfit)
         elif old is None:
-            judged[arch] = missing_static(key, arch, compiler)
+            judged[arch] = missing_static(key, arch)
         else:
             judged[arch] = compare_static(key, arch, old, launched, toolchains=(made_by[arch], compiler))
-    judgeable = {arch: one for arch, one in judged.items() if one.verdict in MAY_CHANGE and made_by[arch] == compiler}
-    changed = [arch for arch, one in judgeable.items() if not one.reason.startswith(UNFIT)]
+    changed = [arch for arch, one in judged.items() if made_by[arch] == compiler and may_change(one)]
     comparison = WorkloadComparison(estimates, work, workloads, None)
     if changed:
         estimates.prepare(comparison.compared(arch) for arch in changed)
@@ -145,8 +145,11 @@ def unrecorded_cubins(store: BaselineStore, workload: WorkloadEvidence, *, updat
 def explain_test(run: Run, test: TestRecord, estimates: Estimates) -> None:
     """Name the causes of the changes in this test.  Raises ``BaselineError``."""
     workloads = test.workloads.values()
-    fitting = [one for one in workloads if not any(judged.reason.startswith(UNFIT) for judged in one.judgements)]
-    asked = [one for one in fitting if any(judged.verdict in EXPLAINED for judged in one.judgements)]
+    asked = [
+        one
+        for one in workloads
+        if any(judged.verdict is Verdict.SLOWER or may_change(judged) for judged in one.judgements)
+    ]
     facts = run.device.facts if asked and run.has_gpu else None
     comparisons = [WorkloadComparison(estimates, work, workloads, facts) for work in asked]
     for work, (_, _, advice) in zip(asked, explain_each(estimates, comparisons), strict=True):

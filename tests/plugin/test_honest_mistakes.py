@@ -161,8 +161,9 @@ def test_mistakes_are_remarks_on_a_desk(recorded: Suite) -> None:
     assert recorded.run("--update-baselines", "--gpuperf-open=fail").ret == 0
 
 
-def test_other_compiler_is_red(without_gpu: Suite) -> None:
+def test_edit_together_with_another_compiler_is_red(without_gpu: Suite) -> None:
     without_gpu.blame_another_compiler()
+    without_gpu.edit("work.cu", "k < STEPS", "k < 2 * STEPS")
     result = without_gpu.run("--gpuperf")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*the baseline was compiled by nvrtc 12.*"])

@@ -83,7 +83,7 @@ def test_regression_leads_every_report_with_its_words(slower):
     assert passed.count("| UNCHANGED | <code>doubling</code><br>") == 1
     assert [attributes.get("open", "no") for tag, attributes in page.tags if tag == "details"] == [None, "no"]
     first = next(work for test in report.tests for work in test.workloads if work.key.workload == "work")
-    assert [test.properties for test in report.tests if test.test == "test_other"] == [{"turns": 3}]
+    assert [test.properties for test in report.tests if test.test == "test_other"] == [{"turns": "3"}]
     figures = first.time_judgement.time
     assert figures.blocks > 0
 

@@ -55,7 +55,9 @@ def test_verdict_is_that_on_the_record_of_the_same_name(run: Run) -> None:
     found = judged(run, kernel(static_record()))
     assert (found.verdict, found.key, found.target) == (Verdict.NEW, key(), "sm_90")
     record(run, static_record(), compiler="nvrtc 12.9.86")
-    found = judged(run, kernel(static_record()))
+    assert judged(run, kernel(static_record())).verdict is Verdict.UNCHANGED
+    edited = msgspec.structs.replace(static_record("c1"), source_hash="edited")
+    found = judged(run, kernel(edited))
     assert found.verdict is Verdict.NOT_COMPARABLE
     assert "compiled by nvrtc 12.9.86, this is nvrtc 13.0.88" in found.reason
     record(run, static_record(block=BLOCK))
