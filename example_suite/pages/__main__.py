@@ -1,6 +1,6 @@
-"""Writes the pages of the suite: docs/textbook with its picture, and the gains in the suite's README.
+"""Writes the pages of the suite: docs/textbook, and the gains in the suite's README.
 
-    python example_suite/pages            # all that has changed; the roofline needs matplotlib
+    python example_suite/pages            # all that has changed
     python example_suite/pages --check    # write nothing; status 1 if anything is out of date
 
 Run it after baselines, counters, claims, kernels or lessons have changed.  Needs no GPU.
@@ -16,11 +16,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "claims"))
-from pages import roofline, textbook
+from pages import textbook
 from pages.facts import README, SUITE, Recorded
 
 PAGES = SUITE.parent / "docs" / "textbook"
-PICTURE = SUITE.parent / "docs" / "pictures" / "textbook" / "roofline.svg"
 MOST = 5
 """Pairs of a family that the tour shows; the family's page has all."""
 _MARKED = re.compile(r"(<!-- gain (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -40,22 +39,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Write the pages of the suite from kernels, lessons and baselines.")
     parser.add_argument("--check", action="store_true", help="write nothing; status 1 if anything is out of date")
     check, recorded = parser.parse_args(arguments).check, Recorded()
-    arrows, files = roofline.arrows(recorded), (*PAGES.glob("*.md"), *PICTURE.parent.glob("*.svg"), README)
-    there = {file: file.read_text(encoding="utf-8") for file in files}
+    there = {file: file.read_text(encoding="utf-8") for file in (*PAGES.glob("*.md"), README)}
     made = {PAGES / name: text for name, text in textbook.pages(recorded).items()}
     made[PAGES / "README.md"] = textbook.index()
     made[README] = _MARKED.sub(lambda marked: f"{marked[1]}{gains(marked[2], recorded)}\n{marked[3]}", there[README])
-    stale = [file for file in sorted(made.keys() | there.keys() - {PICTURE}) if made.get(file) != there.get(file)]
-    undrawn = not there.get(PICTURE, "").endswith(roofline.svg_end(arrows))
-    for file in (*stale, *([PICTURE] if undrawn else [])):
-        print(f"{'out of date: ' if check else ''}{file}")
-    if check:
-        return int(bool(stale) or undrawn)
+    stale = [file for file in sorted(made.keys() | there.keys()) if made.get(file) != there.get(file)]
     for file in stale:
-        file.write_text(made[file], encoding="utf-8") if file in made else file.unlink()
-    if undrawn:
-        roofline.draw(arrows, PICTURE)
-    return 0
+        print(f"{'out of date: ' if check else ''}{file}")
+        if not check:
+            file.write_text(made[file], encoding="utf-8") if file in made else file.unlink()
+    return int(check and bool(stale))
 
 
 if __name__ == "__main__":

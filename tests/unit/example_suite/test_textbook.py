@@ -19,7 +19,7 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> Any:
     return importlib.import_module("pages.__main__")
 
 
-def test_pages_pictures_and_tour_are_up_to_date(pages: Any) -> None:
+def test_pages_and_tour_are_up_to_date(pages: Any) -> None:
     assert pages.main(["--check"]) == 0, "run python example_suite/pages"
 
 
@@ -27,13 +27,11 @@ def test_changed_and_needless_files_are_written_and_removed(
     pages: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(pages.textbook, "pages", lambda _: {"a.md": "new", "b.md": "kept"})
-    monkeypatch.setattr(pages.roofline, "draw", lambda *_: None)
     monkeypatch.setattr(pages, "PAGES", tmp_path)
-    monkeypatch.setattr(pages, "PICTURE", tmp_path / "roofline.svg")
-    for name, text in {"a.md": "old", "b.md": "kept", "gone.md": "", "gone.svg": ""}.items():
+    for name, text in {"a.md": "old", "b.md": "kept", "gone.md": ""}.items():
         (tmp_path / name).write_text(text)
     assert pages.main(["--check"]) == 1
-    stale = ["README.md", "a.md", "gone.md", "gone.svg", "roofline.svg"]
+    stale = ["README.md", "a.md", "gone.md"]
     assert [Path(line).name for line in capsys.readouterr().out.splitlines()] == stale
     assert pages.main([]) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["README.md", "a.md", "b.md"]
