@@ -64,7 +64,7 @@ def _read(path: Path, kind: str, location: CompileLocation, content: Callable[[]
     except FileNotFoundError:
         why = f"no such file; {_there(path.parent, kind, path.name)}. Paths are relative to {location.file}."
     except (OSError, ValueError) as problem:  # the latter of no UTF-8, and of a path that no file can have
-        why = f"cannot be read: {problem}"
+        why = f"cannot be read: {problem}{'; save it as UTF-8' * isinstance(problem, UnicodeError)}"
     raise MissingSource(f"{path}: {why}")
 
 

@@ -51,7 +51,6 @@ class UnknownKernel(CompileProblem):
     """No kernel of that name in the source; lists those there are."""
 
     def __init__(self, name: str, file: str, available: Sequence[str] | None, hint: str = "") -> None:
-        self.name = name
         self.available = tuple(sorted(available or ()))
         """Names of the kernels there are; empty too if the source was not compiled that far."""
         message = f'no kernel "{name}" in {file}'
@@ -64,7 +63,7 @@ class UnknownKernel(CompileProblem):
         elif available is not None:
             message += (
                 ": it compiles, but has no __global__ function. A template needs an instance, and code in an #if "
-                'needs its macro: options=["-DNAME"]'
+                'needs its macro, options=["-DNAME"], or its architecture, arch='
             )
         super().__init__(f"{message}\n{hint}" if hint else message)
 

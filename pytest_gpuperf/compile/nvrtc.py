@@ -88,7 +88,7 @@ def _compiled(nvrtc: ModuleType, source: KernelSource, arch: str, stubs: Sequenc
 def _compile(nvrtc: ModuleType, handle: Any, source: KernelSource, arch: str, stubs: Sequence[Path]) -> str:
     last = [*([_LIBRARIES] if stubs else []), *toolkit_folders(), *stubs[:1]]
     folders = (f"--include-path={folder}" for folder in last)
-    before = (f"--pre-include={header}" for header in stubs[1:])
+    before = (one for header in stubs[1:] for one in (f"--pre-include={header}", "--disable-warnings"))
     # NVRTC 13 has a cache of its own where there is a driver, which keeps no log, the only source of spills
     uncached = ["--no-cache"] if nvrtc.nvrtcVersion()[1] >= _WITH_CACHE else []
     given = [f"--gpu-architecture={arch}", *source.all_options, *folders, *before, VERBOSE_ASSEMBLER, *uncached]
@@ -112,8 +112,7 @@ def _option_problem(nvrtc: ModuleType, log: str, arch: str, source: KernelSource
     if "gpu-architecture" in message:
         known = _checked(nvrtc, nvrtc.nvrtcGetSupportedArchs())
         return UnknownArchitecture(arch, [f"sm_{number}" for number in known], " to this NVRTC")
-    advice = remedy(message, NVRTC)
-    return BadOption(f"{source.place}: the compiler rejects an option: {message}\n{advice}".rstrip())
+    return BadOption(f"{source.place}: the compiler rejects an option: {message}\n{remedy(message, NVRTC)}".rstrip())
 
 
 def refusal(source: KernelSource, log: str, message: str) -> CompileProblem:

@@ -15,7 +15,7 @@ NO_DEVICE_RUNTIME = (
     "kernels that launch kernels (dynamic parallelism) have to be linked with cudadevrt, which is not done here. "
     "Launch the inner kernel from the test, or give gpuperf a function that runs both"
 )
-_DEVICE_RUNTIME = r"cuda(?:LaunchDevice|GetParameterBuffer|DeviceSynchronize|StreamCreate)\w*|__cudaCDP2\w+"
+DEVICE_RUNTIME = re.compile(r"cuda(?:LaunchDevice|GetParameterBuffer|DeviceSynchronize|StreamCreate)\w*|__cudaCDP2\w+")
 _BY_NVCC = 'cuda_kernel(..., compiler="nvcc")'
 _HOST_CODE = (
     r'identifier "(?:cu(?:da|blas|rand|fft|sparse|dnn|solver|ptxGet)?[A-Z]\w*|exit|abort|atexit|getenv|system|usleep|'
@@ -47,11 +47,10 @@ _HEADERS = (
      "It is a header of PyTorch: headers=[*torch.utils.cpp_extension.include_paths(), sysconfig.get_path('include')], "
      f"which is for nvcc: {_BY_NVCC}."),
     (r"([^\s:\"]+)",
-     "A header of yours: add its folder with headers=. A CUDA header: pip install nvidia-cuda-runtime "
-     "nvidia-cuda-cccl (nvidia-curand for curand_kernel.h), or install a CUDA toolkit. A header of another library: "
+     "A header of yours: add its folder with headers=. One of a submodule: git submodule update --init. A CUDA header: "
+     "pip install nvidia-cuda-runtime nvidia-cuda-cccl (nvidia-curand for curand_kernel.h). One of another library: "
      "install it and add its folder, or write a header of that name with the declarations that the kernels use. "
-     "A header of the C++ standard library: NVRTC has none, use the one under cuda/std/, "
-     f"or compile with nvcc: {_BY_NVCC}."),
+     f"A header of the C++ library: the one under cuda/std/, or compile with nvcc: {_BY_NVCC}."),
 )  # fmt: skip
 _UNLINKED = (
     "{1}: it is declared and not defined. Include the source that defines it, or link both:\n"
@@ -68,7 +67,16 @@ _TABLE = (
     _Remedy(r"unrecognized option", f"An option of nvcc: leave it out, or compile with nvcc: {_BY_NVCC}.", "nvrtc"),
     _Remedy(r"device-side kernel launch could not be processed",
             f"{_GUARD}\nIf it is device code: {NO_DEVICE_RUNTIME}.", "nvrtc"),
+    _Remedy(r"version https://git-lfs", "The file is a pointer of Git LFS: git lfs pull."),
+    _Remedy(r"ptxas fatal +: .*,-", 'Name each option: "--ptxas-options=-v", "--ptxas-options=-O2".', "nvrtc"),
+    _Remedy(r"requires at least C\+\+ ?17", "Leave out -std=, or give -std=c++17."),
+    _Remedy(r'texture(?:" is undefined| is not a template)', "CUDA 12 dropped textures: take a cudaTextureObject_t."),
+    _Remedy(r'identifier "__(?:shfl|any|all|ballot)\w*" is undefined|Instruction \S+ without \S*\.sync',
+            "A function of a warp names its lanes: __shfl_xor_sync(0xffffffff, ...), __ballot_sync(0xffffffff, ...)."),
     _Remedy(r"thrust/complex\.h", "Use cuda::std::complex of <cuda/std/complex>.", "nvrtc"),
+    _Remedy(rf"/(?:cub|thrust)/\S+: error: (?:{_HOST_CODE})",
+            "A header of CUB or Thrust that is for the host too: include one for the GPU alone, as\n"
+            f"<cub/block/block_reduce.cuh>, or compile with nvcc: {_BY_NVCC}.", "nvrtc"),
     _Remedy(_HOST_CODE, _GUARD, "nvrtc"),
     _Remedy(rf"#error directive: \D*?{_MACRO}", 'The build system gives a macro: options=["-D{1}=..."].'),
     _Remedy(rf'identifier "{_MACRO}" is undefined', 'If it is a macro: options=["-D{1}=..."], or its header.'),
@@ -76,7 +84,7 @@ _TABLE = (
               f'Only the architecture-specific target has it: arch="{arch}".')
       for word, arch in (("wgmma", "sm_90a"), ("tcgen05", "sm_100a"), (r"\.kind::f8f6f4", "sm_120a"),
                          ("setmaxnreg", "{2}a"))),
-    _Remedy(rf"requires separate compilation mode|Unresolved extern function '(?:{_DEVICE_RUNTIME})'",
+    _Remedy(rf"requires separate compilation mode|Unresolved extern function '(?:{DEVICE_RUNTIME.pattern})'",
             f"{NO_DEVICE_RUNTIME[0].upper()}{NO_DEVICE_RUNTIME[1:]}."),
     _Remedy(r"Unresolved extern function '(\w+)'", _UNLINKED),
 )  # fmt: skip
@@ -92,8 +100,3 @@ def remedy(log: str, compiler: str) -> str:
             place = f"Line {mistake['line'] or mistake['other']} of {mistake['file']}" if mistake is not None else "It"
             return row.text.format("", *(group or "" for group in found.groups()), place=place)
     return ""
-
-
-def needs_device_runtime(symbol: str) -> bool:
-    """Whether a function is one of CUDA's runtime on the device, by which kernels launch kernels."""
-    return re.fullmatch(_DEVICE_RUNTIME, symbol) is not None

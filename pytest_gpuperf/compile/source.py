@@ -78,6 +78,8 @@ class KernelSource:
     def check_options(self) -> None:
         """Raises ``BadOption`` for an option that leads past what static evidence is read from."""
         for option in self.options:
+            if re.search(r"\s--?[A-Za-z]", option):
+                raise BadOption(f"compiler option {option!r} is several: write options={option.split()}")
             name = _NAME.match(option)
             for names, why in _REFUSED.items():
                 if name is not None and name[1] in names.split():

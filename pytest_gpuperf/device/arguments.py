@@ -224,7 +224,7 @@ def _fit(spec: _Spec, value: Any, on_host: Callable[[Any], bool]) -> tuple[Any, 
     if (value is None or hasattr(value, "ptr")) and spec.parameter.size == POINTER_BYTES:
         address = 0 if value is None else int(value.ptr)
         return np.uint64(address), f"address{_alignment(address)}" if address else "null"
-    raise spec.refuse(type(value).__name__, "pass device arrays, NumPy scalars or Python numbers")
+    raise spec.refuse(type(value).__name__, "pass a device array, a number or a (structured) NumPy scalar")
 
 
 def _array(spec: _Spec, value: Any, facts: ArrayFacts, on_host: bool) -> tuple[Any, str]:

@@ -26,7 +26,7 @@ from pytest_gpuperf.compile.machine_code.sass import (
 )
 from pytest_gpuperf.compile.machine_code.symbols import find_kernel, parameter_types, readable
 from pytest_gpuperf.compile.nvrtc import Compiled
-from pytest_gpuperf.compile.remedies import NO_DEVICE_RUNTIME, needs_device_runtime
+from pytest_gpuperf.compile.remedies import DEVICE_RUNTIME, NO_DEVICE_RUNTIME
 from pytest_gpuperf.compile.source import hash_of_source
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.evidence import UNKNOWN_TOOLCHAIN, KernelBinary, StaticProfile
@@ -169,7 +169,7 @@ def ready_made(
     if arch and plain(arch) != found.arch:
         raise BadCubin(f"{place}: it was compiled for {found.arch}, and not for {arch}")
     limits_of(found.arch)
-    missing = sorted(one.name for one in found.elf.symbols if not one.section and needs_device_runtime(one.name))
+    missing = sorted(one.name for one in found.elf.symbols if not one.section and DEVICE_RUNTIME.fullmatch(one.name))
     if missing:
         raise BadCubin(f"{place}: it is not linked, it lacks {', '.join(missing)}: {NO_DEVICE_RUNTIME}")
     assembler = f"ptxas {found.assembler}" if found.assembler else ""

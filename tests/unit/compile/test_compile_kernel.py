@@ -166,6 +166,7 @@ def test_a_compile_error_names_file_and_line_and_quotes_the_compiler(tmp_path: P
     assert str(caught.value).startswith(f'{tmp_path}/copy.cu:2: identifier "wrong" is undefined\n')
     assert (caught.value.file, caught.value.line) == (str(tmp_path / "copy.cu"), 2)
     assert "1 error detected" in caught.value.log
+    assert "more lines of the compiler" not in str(caught.value), "it counts no warnings of the plugin's own headers"
     assert "<source>" not in str(caught.value)
     with pytest.raises(CompileError) as caught:
         compile_kernel(with_header(tmp_path / "a", "1\n#error too old"), "sm_90")
@@ -186,7 +187,7 @@ def test_too_much_static_shared_memory_is_explained() -> None:
         (TEXT, "fil<int>", 'no kernel "fil<int>" in kernels/copy.cu\nthe compiler rejects the expression: identifier'),
         (TEXT, "shared", "several kernels have this name: give one with its parameters, as listed here\n"
          "    shared(float*)\n    shared(int*)"),
-        ("#ifdef X\n__global__ void copy() {}\n#endif", "copy", "code in an #if needs its macro"),
+        ("#ifdef X\n__global__ void copy() {}\n#endif", "copy", "code in an #if needs its macro, options="),
     ],
 )  # fmt: skip
 def test_an_unknown_kernel_lists_those_there_are(text: str, name: str, words: str, cache: CompileCache) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -51,11 +52,36 @@ def test_other_options_are_passed_on_and_those_of_nvcc_told_by_name() -> None:
     ('#error "WIDTH is undefined: the build defines it"', 'options=["-DWIDTH=..."]'),
     ("__device__ void g() { KERNEL_INSTANCE(1); }", 'If it is a macro: options=["-DKERNEL_INSTANCE=..."]'),
     ("#include <thrust/complex.h>\n__device__ thrust::complex<float> c;", "<cuda/std/complex>"),
+    ("#include <cub/cub.cuh>", "include one for the GPU alone, as\n<cub/block/block_reduce.cuh>, or compile with nvcc"),
+    ("texture<float, 2> t;", "cudaTextureObject_t"),
+    ("__global__ void g(int* a) { a[0] = __shfl_xor(a[1], 1); }", "__shfl_xor_sync(0xffffffff, ...)"),
+    ("__global__ void g(int* a) { a[0] = __ballot(a[1]); }", "__ballot_sync(0xffffffff, ...)"),
+    ("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1", "git lfs pull"),
 ])  # fmt: skip
 def test_a_remedy_names_what_is_missing(line: str, words: str) -> None:
     with pytest.raises(CompileError) as raised:
         compile_cubin(KernelSource(f"{line}\n{KERNEL}", "f"), "sm_90")
     assert words in str(raised.value)
+
+
+@pytest.mark.parametrize(("option", "words", "instead"), [
+    ("-std=c++14", "Leave out -std=", "-std=c++17"),
+    ("-Xptxas=-v,-O2", 'Name each option: "--ptxas-options=-v"', "--ptxas-options=-O2"),
+])  # fmt: skip
+def test_a_remedy_names_the_option_to_give_instead(option: str, words: str, instead: str) -> None:
+    text = f"#include <cuda/std/atomic>\n{KERNEL}"
+    with pytest.raises(CompileError) as raised:
+        compile_cubin(KernelSource(text, "f", options=(option,)), "sm_90")
+    assert words in str(raised.value)
+    compile_cubin(KernelSource(text, "f", options=(instead,)), "sm_90")
+
+
+def test_several_options_in_one_text_are_told_apart() -> None:
+    """The first would be a macro of the value ``1 -DB=2``."""
+    for option in ("-DA=1 -DB=2", "-O3 --use_fast_math"):
+        with pytest.raises(BadOption, match=re.escape(f"is several: write options={option.split()}")):
+            KernelSource("", "k", options=(option,)).check_options()
+    KernelSource("", "k", options=("-I/our files/x-y", "-DX=a - 1", "-D", "Y=-1")).check_options()
 
 
 # --- comments ------------------------------------------------------------------------------------
