@@ -6,6 +6,8 @@ import contextlib
 import hashlib
 import json
 import os
+import re
+import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -22,6 +24,7 @@ from pytest_gpuperf.compile.machine_code.occupancy import limits_of
 from pytest_gpuperf.compile.machine_code.symbols import find_kernel
 from pytest_gpuperf.compile.nvcc import compile_by_nvcc, toolchain
 from pytest_gpuperf.compile.nvrtc import HOST_HEADERS, Compiled, compile_cubin
+from pytest_gpuperf.compile.remedies import remedy
 from pytest_gpuperf.compile.source import NVCC, NVRTC, KernelSource, hash_of_source, without_comments, without_folders
 from pytest_gpuperf.compile.toolkit import disassembler, toolkit_folders
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -29,6 +32,7 @@ from pytest_gpuperf.model.evidence import KernelBinary
 CACHE_VERSION = 15
 """Raised whenever what is read from a cubin, the form of an entry, or a name of the host's headers changes."""
 _ATTEMPTS = 4
+_LOSS = re.compile(r"Potential Performance Loss: .*")
 
 
 class _Prepared(NamedTuple):
@@ -70,6 +74,8 @@ def compile_for(
 
     def of_arch(arch: str) -> KernelBinary:
         made, kernels = _compiled(one, arch, cache, recorded)
+        for loss in _LOSS.findall(made.log):
+            warnings.warn(f"{source.place}: the assembler for {arch}: {loss} {remedy(loss, NVCC)}", stacklevel=2)
         symbol = made.lowered or find_kernel(source.name, kernels, source.place)
         return msgspec.structs.replace(
             kernels[symbol], name=source.expression or source.name, toolchain=made_by, source_hash=one.source_hash,

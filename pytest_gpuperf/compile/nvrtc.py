@@ -28,11 +28,6 @@ from pytest_gpuperf.compile.remedies import MISTAKE, remedy
 from pytest_gpuperf.compile.source import NVRTC, VERBOSE_ASSEMBLER, KernelSource
 from pytest_gpuperf.compile.toolkit import nvrtc_bindings, toolkit_folders
 
-_EXPRESSIONS = "__nv_name_map"
-"""File that NVRTC names for a mistake in a name expression."""
-
-_WITH_CACHE = 13
-"""The first version of NVRTC with a cache of its own."""
 _SHARED = re.compile(r"Compiling entry function '([^']+)'[^\n]*(?:\n[^\n]*){1,3}\bUsed [^\n]*?(\d+) bytes smem")
 STATIC_SHARED_BYTES = 48 * 1024
 """The most that a kernel may declare, on every architecture (CUDA C++ Programming Guide)."""
@@ -90,7 +85,7 @@ def _compile(nvrtc: ModuleType, handle: Any, source: KernelSource, arch: str, st
     folders = (f"--include-path={folder}" for folder in last)
     before = (one for header in stubs[1:] for one in (f"--pre-include={header}", "--disable-warnings"))
     # NVRTC 13 has a cache of its own where there is a driver, which keeps no log, the only source of spills
-    uncached = ["--no-cache"] if nvrtc.nvrtcVersion()[1] >= _WITH_CACHE else []
+    uncached = ["--no-cache"] if nvrtc.nvrtcVersion()[1] >= 13 else []
     given = [f"--gpu-architecture={arch}", *source.all_options, *folders, *before, VERBOSE_ASSEMBLER, *uncached]
     options = list(map(os.fsencode, given))
     (status,) = nvrtc.nvrtcCompileProgram(handle, len(options), options)
@@ -121,7 +116,7 @@ def refusal(source: KernelSource, log: str, message: str) -> CompileProblem:
     if mistake is None:
         return CompileError(source.place, None, message, log, advice)
     file, line, what = mistake["file"], int(mistake["line"] or mistake["other"]), mistake["what"]
-    if file == _EXPRESSIONS:
+    if file == "__nv_name_map":  # of the name expression
         hint = (
             f"the compiler rejects the expression: {what}. To do: write it with its namespaces and all arguments "
             "that have no default, as in ns::copy<float, 4>"

@@ -52,10 +52,6 @@ _HEADERS = (
      "install it and add its folder, or write a header of that name with the declarations that the kernels use. "
      f"A header of the C++ library: the one under cuda/std/, or compile with nvcc: {_BY_NVCC}."),
 )  # fmt: skip
-_UNLINKED = (
-    "{1}: it is declared and not defined. Include the source that defines it, or link both:\n"
-    "nvcc -arch=ARCH -rdc=true -dlink -cubin ONE.cu OTHER.cu -o linked.cubin, for cuda_kernel.from_cubin."
-)
 _GUARD = (
     "{place} is host code, which NVRTC does not compile. Remove it; or put it, or the #include that\n"
     "leads to it, between #ifndef __CUDACC_RTC__ and #endif; or compile the whole file with an installed\n"
@@ -86,7 +82,10 @@ _TABLE = (
                          ("setmaxnreg", "{2}a"))),
     _Remedy(rf"requires separate compilation mode|Unresolved extern function '(?:{DEVICE_RUNTIME.pattern})'",
             f"{NO_DEVICE_RUNTIME[0].upper()}{NO_DEVICE_RUNTIME[1:]}."),
-    _Remedy(r"Unresolved extern function '(\w+)'", _UNLINKED),
+    _Remedy(r"Unresolved extern function '(\w+)'",
+            "{1}: it is declared and not defined. Include the source that defines it, or link both:\n"
+            "nvcc -arch=ARCH -rdc=true -dlink -cubin ONE.cu OTHER.cu -o linked.cubin, for cuda_kernel.from_cubin."),
+    _Remedy("'setmaxnreg' ignored; unable", "Name the blocks too: __launch_bounds__(threads, 1)."),
 )  # fmt: skip
 """The first row that fits is the remedy."""
 

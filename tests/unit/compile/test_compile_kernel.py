@@ -209,6 +209,16 @@ def test_a_message_quotes_the_compiler_from_its_first_error_on_and_no_longer_tha
     assert (len(rest), last) == (15, f"({more} more lines of the compiler are in this exception's log)")
 
 
+def test_a_loss_that_the_assembler_reports_is_a_warning_with_its_remedy(cache: CompileCache) -> None:
+    """The machine code lacks the instruction then, and is otherwise as good: no figure tells."""
+    asm = 'asm volatile("setmaxnreg.dec.sync.aligned.u32 40;"); y[0] = 1;'
+    text = 'extern "C" __global__ void __launch_bounds__(384{}) k(float* y) {{ {} }}'
+    for _ in range(2):  # from the cache too
+        with pytest.warns(UserWarning, match=r"^k\.cu: the assembler for sm_90a: .*setmaxnreg.*\(threads, 1\)"):
+            compile_kernel(KernelSource(text.format("", asm), "k", Path("k.cu")), "sm_90a", cache=cache)
+    compile_kernel(KernelSource(text.format(", 1", asm), "k", Path("k.cu")), "sm_90a", cache=cache)
+
+
 def test_an_unknown_architecture_lists_those_known() -> None:
     with pytest.raises(
         UnknownArchitecture, match="'sm_70' is not a known architecture; CUDA 13 dropped it; known: sm_75"
