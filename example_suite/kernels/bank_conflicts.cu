@@ -13,9 +13,8 @@
 //
 // Which word each lane wants is an argument here; the code is the same for all.
 //
-//   chase_words       one load needs the result of the one before: what a lone warp waits for.
-//   load_words        loads that do not need each other, from many warps: what the SM can deliver.
-//   load_words_timed  the same for one block, between two readings of the SM's clock.
+//   chase_words  one load needs the result of the one before: what a lone warp waits for.
+//   load_words   loads that do not need each other, from many warps: what the SM can deliver.
 //
 // In the machine code: LDS, and no trace of a conflict.  That is a matter of addresses; only counters and times show
 // it.
@@ -51,22 +50,6 @@ extern "C" __global__ void load_words(unsigned* out, const int* words, const int
     __shared__ int tile[kTile];
     fill(tile, words);
     out[blockIdx.x * blockDim.x + threadIdx.x] = sum_of_loads(tile, word_of_lane[threadIdx.x % kWarp], loads);
-}
-
-extern "C" __global__ void load_words_timed(
-    unsigned* out, long long* begin, long long* end, const int* words, const int* word_of_lane, int loads)
-{
-    __shared__ int tile[kTile];
-    const int word = word_of_lane[threadIdx.x % kWarp];
-    fill(tile, words);
-    const long long first = clock64();
-    const unsigned sum = sum_of_loads(tile, word, loads);
-    out[threadIdx.x] = sum;
-    const long long last = clock64();
-    if (threadIdx.x % kWarp == 0) {
-        begin[threadIdx.x / kWarp] = first;
-        end[threadIdx.x / kWarp] = last;
-    }
 }
 
 // The low half of every word that is visited has to be the index of the word itself, so that a lane stays where it is;

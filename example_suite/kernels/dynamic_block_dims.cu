@@ -96,10 +96,3 @@ extern "C" __global__ void virtual_shape(const Polygon* polygons, const int2* ve
     const Extent thread{rank % shape.x, rank / shape.x % shape.y, rank / (shape.x * shape.y)};
     store_total(count_own(polygon, vertices, thread, shape, repeats), rank, totals);
 }
-
-// What virtual_shape would choose, one polygon per thread.
-extern "C" __global__ void choose_shapes(const Polygon* polygons, Extent* shapes, int threads, int n)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) shapes[i] = shape_for(polygons[i], threads);
-}

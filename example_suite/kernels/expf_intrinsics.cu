@@ -6,8 +6,7 @@
 //   __expf(x)   one multiplication by log2(e) and the special-function unit's ex2; its error grows with |x|.
 //   --use_fast_math turns every expf into __expf, and so for sinf, cosf, divisions and square roots: all or nothing.
 //
-// Likewise sinf and __sinf, cosf and __cosf; __frcp_rn(x) and __fsqrt_rn(x) are the correctly rounded 1 / x and sqrtf
-// under names that no option makes approximate; and __fmaf_rn, _rz, _ru, _rd round a fused multiply-add as told.
+// Likewise sinf and __sinf, cosf and __cosf.
 //
 // In the machine code: count what surrounds MUFU, the special-function unit's instruction.  It takes 8 cycles of a
 // scheduler's time, in which the extra arithmetic of expf can be issued: with enough warps, expf is almost free.  A
@@ -19,36 +18,11 @@ struct Expf {
 struct FastExpf {
     static __device__ __forceinline__ float of(float x) { return __expf(x); }
 };
-struct Sinf {
-    static __device__ __forceinline__ float of(float x) { return sinf(x); }
-};
 struct FastSinf {
     static __device__ __forceinline__ float of(float x) { return __sinf(x); }
 };
-struct Cosf {
-    static __device__ __forceinline__ float of(float x) { return cosf(x); }
-};
 struct FastCosf {
     static __device__ __forceinline__ float of(float x) { return __cosf(x); }
-};
-struct Reciprocal {
-    static __device__ __forceinline__ float of(float x) { return 1.0f / x; }
-};
-struct RoundedReciprocal {
-    static __device__ __forceinline__ float of(float x) { return __frcp_rn(x); }
-};
-struct Root {
-    static __device__ __forceinline__ float of(float x) { return sqrtf(x); }
-};
-struct RoundedRoot {
-    static __device__ __forceinline__ float of(float x) { return __fsqrt_rn(x); }
-};
-// The literal decides: 3.14 is a double, and makes the multiplication one.
-struct TimesDouble {
-    static __device__ __forceinline__ float of(float x) { return x * 3.14; }
-};
-struct TimesFloat {
-    static __device__ __forceinline__ float of(float x) { return x * 3.14f; }
 };
 
 __device__ __forceinline__ int global_index()
@@ -76,13 +50,4 @@ __global__ void chain(const float* in, float* out, int n)
 #pragma unroll 16
     for (int link = 0; link < kChain; ++link) x = start - 0.5f * Function::of(x);
     out[i] = x;
-}
-
-// a * b + c, rounded to nearest, towards zero, up and down.
-extern "C" __global__ void fma_in_four_modes(const float* a, const float* b, const float* c, float4* out, int n)
-{
-    const int i = global_index();
-    if (i >= n) return;
-    out[i] = make_float4(__fmaf_rn(a[i], b[i], c[i]), __fmaf_rz(a[i], b[i], c[i]), __fmaf_ru(a[i], b[i], c[i]),
-                         __fmaf_rd(a[i], b[i], c[i]));
 }

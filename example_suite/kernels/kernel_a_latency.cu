@@ -59,21 +59,3 @@ extern "C" __global__ void chain_f32x2(float2* out, int count)
     }
     store_own(out, sum);
 }
-
-// The same chain between two readings of the SM's clock, one pair per warp: for one block, on one SM.
-// A lone warp shows the cycles from an addition to the next one that needs it; a full block shows the cycles from one
-// addition to the next of another warp.
-extern "C" __global__ void chain_f64_cycles(double* out, long long* begin, long long* end, int count)
-{
-    double sum = 0.0;
-    __syncthreads();
-    const long long first = clock64();
-#pragma unroll 100
-    for (int k = 0; k < count; ++k) sum += 3.14;
-    const long long last = clock64();
-    store_own(out, sum);
-    if (threadIdx.x % 32 == 0) {
-        begin[threadIdx.x / 32] = first;
-        end[threadIdx.x / 32] = last;
-    }
-}

@@ -13,14 +13,12 @@
 //   Divide               a reciprocal of the special-function unit, corrected to the last bit, with a slow path
 //                        besides. Where the divisor is the same for all, multiply by its inverse: that is Multiply,
 //                        whose p is the inverse of Divide's q.
-//   DivideByConstant     no better: the inverse of 1.0001 is not exact, and the compiler may not round differently.
 //   Root, Sine           corrected likewise; and a sine has to bring its argument into range first.
 //   Quotient, Product    a / b < c, or the same as a < c * b where b is above 0.
 //   DoubleLiteral        x * 0.999 + 0.001 is calculated in double, for want of two letters.
-//   ConstantInLoop       an expression that does not change: the compiler takes it out of the loop by itself.
 //
 // Integers: a remainder by a number unknown to the compiler goes through a floating-point reciprocal; by a constant, it
-// is a multiplication; by a power of two (Mask), a single logical instruction.
+// is a multiplication.
 //
 // repeat_index calculates places in an array: IMAD, which the pipe of the floating-point FMA executes.
 //
@@ -42,9 +40,6 @@ struct MultiplyThenAdd {
 struct Divide {
     static __device__ __forceinline__ float of(float x, float, float q) { return x / q; }
 };
-struct DivideByConstant {
-    static __device__ __forceinline__ float of(float x, float, float) { return x / 1.0001f; }
-};
 struct Root {
     static __device__ __forceinline__ float of(float x, float, float) { return sqrtf(x); }
 };
@@ -56,9 +51,6 @@ struct DoubleLiteral {
 };
 struct FloatLiteral {
     static __device__ __forceinline__ float of(float x, float, float) { return x * 0.999f + 0.001f; }
-};
-struct ConstantInLoop {
-    static __device__ __forceinline__ float of(float x, float p, float q) { return x * p + __expf(q); }
 };
 
 // Steps up as long as x is less than a share q of x + p.
@@ -94,15 +86,6 @@ struct Remainder {
 struct RemainderBy7 {
     static __device__ __forceinline__ unsigned of(unsigned x, unsigned) { return x % 7; }
 };
-struct RemainderBy8 {
-    static __device__ __forceinline__ unsigned of(unsigned x, unsigned) { return x % 8; }
-};
-struct Mask {
-    static __device__ __forceinline__ unsigned of(unsigned x, unsigned m) { return x & (m - 1); }
-};
-struct Nothing {
-    static __device__ __forceinline__ unsigned of(unsigned x, unsigned) { return x; }
-};
 
 // 0x9e3779b1 is the prime next to 2^32 divided by the golden ratio, of multiplicative hashing (D. Knuth, "The Art of
 // Computer Programming", vol. 3, section 6.4).
@@ -121,23 +104,6 @@ __global__ void repeat_remainder(const unsigned* in, unsigned* out, unsigned m, 
         m += growth;
     }
     out[i] = x;
-}
-
-using Wide = unsigned long long;
-
-struct RemainderOf64Bits {
-    static __device__ __forceinline__ Wide of(Wide x, Wide m) { return x % m; }
-};
-struct NothingOf64Bits {
-    static __device__ __forceinline__ Wide of(Wide x, Wide) { return x; }
-};
-
-// For its machine code alone: one operation on 64 bits.
-template <typename Operation>
-__global__ void once_on_64_bits(const Wide* in, Wide* out, Wide m, int n)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) out[i] = Operation::of(in[i], m);
 }
 
 // The place of an element in an array of five dimensions.
@@ -160,26 +126,4 @@ __global__ void repeat_index(const unsigned* in, unsigned* out, unsigned size, i
         place = place_of(place_of(place, k, first, size), first, k, size);
     }
     out[i] = place;
-}
-
-// The same power, its exponent known to the compiler or not.
-template <int Exponent>
-__global__ void power_template(const float* in, float* out, int n)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    const float x = in[i];
-    float power = 1.0f;
-    for (int k = 0; k < Exponent; ++k) power *= x;
-    out[i] = power;
-}
-
-extern "C" __global__ void power_at_run_time(const float* in, float* out, int n, int exponent)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    const float x = in[i];
-    float power = 1.0f;
-    for (int k = 0; k < exponent; ++k) power *= x;
-    out[i] = power;
 }

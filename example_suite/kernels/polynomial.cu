@@ -76,17 +76,6 @@ struct Horner {
     }
 };
 
-// Horner's rule as it comes out when the literals are left as they are.
-struct HornerWithoutCast {
-    static __device__ __forceinline__ float evaluate(float x)
-    {
-        float value = coefficient<float>(kDegree);
-#pragma unroll
-        for (int k = kDegree - 1; k >= 0; --k) value = value * x + coefficient<double>(k);
-        return value;
-    }
-};
-
 struct HornerFma {
     static __device__ __forceinline__ float evaluate(float x)
     {
@@ -149,16 +138,6 @@ extern "C" __global__ void running_power(const float* in, float* out, long long 
 extern "C" __global__ void horner(const float* in, float* out, long long n)
 {
     sum_evaluations<Horner>(in, out, n);
-}
-
-extern "C" __global__ void horner_of_double(const double* in, double* out, long long n)
-{
-    sum_evaluations<Horner>(in, out, n);
-}
-
-extern "C" __global__ void horner_without_cast(const float* in, float* out, long long n)
-{
-    sum_evaluations<HornerWithoutCast>(in, out, n);
 }
 
 extern "C" __global__ void horner_fma(const float* in, float* out, long long n)

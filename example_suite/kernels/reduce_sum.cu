@@ -114,10 +114,3 @@ extern "C" __global__ void reduce_grid_stride(const float* in, float* partial, l
     sum = sum_of_block(sum);
     if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
-
-// One warp: lane 0 writes what the shuffle tree gave it.
-extern "C" __global__ void sum_one_warp(const float* in, float* out)
-{
-    const float sum = sum_of_warp(in[threadIdx.x]);
-    if (threadIdx.x == 0) out[0] = sum;
-}
