@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 SOURCE = "kernels/barriers.cu"
@@ -21,7 +22,7 @@ def test_what_the_talk_says(cuda_kernel, gpu, tmp_path, record_property):
     """compute-sanitizer reports a barrier in a divergent branch; in a process of its own, whatever becomes of it."""
     tool = shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path="/usr/local/cuda/bin")
     array, cubin, errors = gpu.zeros(128), tmp_path / "kernel.cubin", []
-    kernels = [cuda_kernel(SOURCE, name) for name in ("converged", "sync_divergent")]
+    kernels = [cuda_kernel(SOURCE, name) for name in ("converged", "sync_divergent", "tile_sync")]
     launches = [kernel.launch(grid=(1,), block=(32, 2, 2), args=(array, array)) for kernel in kernels]
     gpu.synchronize()
     if tool is None:
@@ -32,7 +33,15 @@ def test_what_the_talk_says(cuda_kernel, gpu, tmp_path, record_property):
         done = subprocess.run([*command, launch.binary.symbol], capture_output=True, text=True, timeout=60, check=False)
         errors.append(int(done.stdout.rpartition("ERROR SUMMARY: ")[2].split()[0]))
     record_property("kernels with errors", sum(each > 0 for each in errors))
-    assert errors[0] == 0 < errors[1]
+    assert errors[0] == errors[2] == 0 < errors[1]
+
+
+def test_groups_inside_a_warp(cuda_kernel, gpu):
+    given = np.random.default_rng(92).uniform(0.5, 1.5, (64, 8)).astype(np.float32)  # 8 lanes of a tile
+    out = gpu.zeros(given.shape)
+    cuda_kernel(SOURCE, "tile_sync").launch(grid=(4,), block=(32, 2, 2), args=(gpu.array(given), out))()
+    next_lane, waits = np.roll(given, -1, axis=1), np.arange(64)[:, None] % 2 == 1
+    np.testing.assert_allclose(gpu.to_host(out), np.where(waits, 3 * next_lane - 1, 2 * given + 1), rtol=1e-6)
 
 
 @pytest.mark.gpuperf(budget_s=0.5)

@@ -8,24 +8,21 @@ import pytest
 
 SOURCE = "kernels/polygon_edge_dataflow.cu"
 ONCE, HOT = ("branch_once", "dataflow_once"), ("branch_hot", "dataflow_hot")
-ROUNDS = 64
-CORNERS = ((0, 1), (0, 3), (2, 1), (2, 3))
-"""Places of their x and y in a box, in the order of the flags: left bottom, left top, right bottom, right top."""
+CORNERS = ((0, 1), (0, 3), (2, 1), (2, 3))  # of a box: left bottom, left top, right bottom, right top; x and y of each
 
 
 def moved(inside, flags, boxes, edges):
     """Edges after one adjustment, case by case: the corner that is alone inside, or alone outside, is subtracted."""
     out = edges.copy()
     for corner, (x, y) in enumerate(CORNERS):
-        for count in (1, 3):
-            alone = ((inside == count) & (flags[:, corner] == (count == 1)))[:, None]
-            out -= alone * boxes[:, [x, y, x, y]]
+        alone = (inside % 2 == 1) & (flags[:, corner] != (inside == 3))
+        out -= alone[:, None] * boxes[:, [x, y, x, y]]
     return out
 
 
 def moved_often(seeds, boxes, edges):
     flags = (0 * edges).astype("uint8")
-    for _ in range(ROUNDS):
+    for _ in range(64):
         seeds = seeds * 1664525 + 1013904223
         for corner in range(4):
             flags[:, corner] = seeds >> 28 + corner & 1
@@ -56,5 +53,8 @@ def test_adjusting_edges(cuda_kernel, gpu, gpuperf):
     branch_alike, dataflow_alike = (
         measure(name, moved_often, alike, boxes[:few], edges[:few], of=", same flags in a warp") for name in HOT
     )
+    out = gpu.zeros((few, 4))  # the talk's four cases
+    cuda_kernel(SOURCE, "four_arms_hot").launch(few // 256, 256, (seeds, boxes[:few], edges[:few], out, few))()
+    gpu.assert_allclose(out, moved_often(seeds, boxes[:few], edges[:few]), rtol=0)
     assert dataflow.time_ns < branch.time_ns
     assert branch_alike.time_ns / dataflow_alike.time_ns < branch.time_ns / dataflow.time_ns

@@ -13,20 +13,20 @@ def indexed(cuda_kernel, columns):
     return cuda_kernel(SOURCE, "add_indexed", name_expression=f"add_indexed<{columns}>")
 
 
-def launch_over(kernel, a, b, named):
-    return kernel.launch(grid=-(-a.shape[1] // 256), block=256, args=(a, b, named, a.shape[1]))
-
-
 def test_columns_gain_what_their_row_names(cuda_kernel, gpu):
     rng = np.random.default_rng(320)
     before, terms = rng.uniform(0.5, 1.5, (2, 4, 1003)).astype(np.float32)
     some_twice_some_never = rng.integers(0, 4, (4, 1003), dtype=np.int32)
     times_named = np.stack([(some_twice_some_never == column).sum(axis=0) for column in range(4)])
     expected = before.astype(np.float64) + 10 * times_named * terms.astype(np.float64).sum(axis=0)
-    for kernel in [indexed(cuda_kernel, 4), *(cuda_kernel(SOURCE, name) for name in ("add_switch", "add_chain"))]:
+    pick, *others = (cuda_kernel(SOURCE, name) for name in ("pick_of_three", "add_switch", "add_chain"))
+    for kernel in [indexed(cuda_kernel, 4), *others]:
         a = gpu.array(before)
-        launch_over(kernel, a, gpu.array(terms), gpu.array(some_twice_some_never))()
+        kernel.launch(4, 256, (a, gpu.array(terms), gpu.array(some_twice_some_never), 1003))()
         np.testing.assert_allclose(gpu.to_host(a), expected, rtol=1e-5, err_msg=kernel.name)
+    three, picked, out = rng.random((256, 3)), rng.integers(0, 3, 256, dtype=np.int32), gpu.zeros(256, "float64")
+    pick.launch(1, 256, (out, gpu.array(three), gpu.array(picked)))()
+    np.testing.assert_allclose(gpu.to_host(out), three.sum(axis=1) + three[np.arange(256), picked], rtol=1e-12)
 
 
 def measure(gpu, gpuperf, kernel, name, columns, rows, seed):
@@ -43,7 +43,7 @@ def measure(gpu, gpuperf, kernel, name, columns, rows, seed):
         for d in range(columns):  # one by one, for the memory that a comparison takes
             gpu.assert_allclose(a[d], start[d] + gain, rtol=1e-5)
 
-    launch, flops = launch_over(kernel, a, b, named), 10 * columns**2 * rows
+    launch, flops = kernel.launch(-(-rows // 256), 256, (a, b, named, rows)), 10 * columns**2 * rows
     return gpuperf(launch, name=name, bytes=4 * a.nbytes, flops=flops, check=check, reset=restore)
 
 

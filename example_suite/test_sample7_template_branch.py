@@ -8,6 +8,7 @@ import numpy as np
 SOURCE = "kernels/sample7_template_branch.cu"
 BRANCH, LIGHT_BRANCH = "blur_at_run_time<128>", "blur_at_run_time<8>"
 TEMPLATE, OPTION = "blur_at_compile_time<false, 128>", "blur_at_compile_time<true, 128>"
+TWO_SUMS, LOADS_FIRST = "blur_or_sums", "blur_loads_first"
 
 
 def compiled(cuda_kernel, expression):
@@ -34,13 +35,14 @@ def expensive_option(image):
 def test_blur_and_option_are_right(cuda_kernel, gpu):
     given = np.random.default_rng(300).uniform(0.5, 1.5, (66, 66)).astype(np.float32)
     exact = given.astype(np.float64)
-    kernels = {name: compiled(cuda_kernel, name) for name in (BRANCH, TEMPLATE, OPTION)}
-    for name, *option in (BRANCH, 0), (BRANCH, 1), (TEMPLATE,), (OPTION,):
+    kernels = {name: compiled(cuda_kernel, name) for name in (BRANCH, TEMPLATE, OPTION, TWO_SUMS, LOADS_FIRST)}
+    for name, *option in (BRANCH, 0), (BRANCH, 1), (TEMPLATE,), (OPTION,), (TWO_SUMS, 0), (LOADS_FIRST,):
         out = gpu.zeros(given.shape)
         launch_over(kernels[name], out, gpu.array(given), *option)()
         expensive = name == OPTION or 1 in option
         expected = np.pad(five_point_mean(given) + expensive * expensive_option(exact), 1)
         np.testing.assert_allclose(gpu.to_host(out), expected, rtol=1e-4 if expensive else 1e-6, err_msg=name)
+    assert kernels[LOADS_FIRST].registers == kernels[TEMPLATE].registers < kernels[TWO_SUMS].registers
 
 
 def test_blur_of_an_image(cuda_kernel, gpu, gpuperf):

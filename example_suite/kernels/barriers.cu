@@ -10,12 +10,14 @@
 //                        must reach the same one.  Compiled here to look at, never launched; compute-sanitizer's
 //                        synccheck is the tool that finds it.
 //   group_sync           the same with the barrier of a cooperative group, which counts threads wherever they wait.
+//   tile_sync            groups inside a warp: tiles of eight lanes.  Every other tile waits at its own barrier, in a
+//                        branch that splits the warp; the tiles between never call it.  Reads the next lane's value.
 //   sync_after_exit      the upper half returns at once.  Threads that have exited are not waited for, so the others
 //                        may still use __syncthreads(); each reads its neighbour's value.
 //
 // In the PTX: __syncthreads() is `bar.sync`, which promises that all threads of a warp are here together; the group's
 // barrier is `barrier.sync`, without that promise.  The machine code has BAR for both, and for the second also a BAR
-// that counts the threads of a split warp.
+// that counts the threads of a split warp.  A tile's barrier is WARPSYNC, with the lanes of the tile as its mask.
 
 #include <cooperative_groups.h>
 
@@ -78,6 +80,22 @@ extern "C" __global__ void group_sync(const float* in, float* out)
         values[at.thread] = lower(x);
         block.sync();
         out[at.element] = values[at.partner];
+    }
+}
+
+extern "C" __global__ void tile_sync(const float* in, float* out)
+{
+    __shared__ float values[kBlock];
+    const auto tile = cooperative_groups::tiled_partition<8>(cooperative_groups::this_thread_block());
+    const Place at;
+    const float x = in[at.element];
+    if (tile.meta_group_rank() % 2) {
+        const int first = at.thread - tile.thread_rank();
+        values[at.thread] = upper(x);
+        tile.sync();
+        out[at.element] = values[first + (tile.thread_rank() + 1) % tile.size()];
+    } else {
+        out[at.element] = lower(x);
     }
 }
 

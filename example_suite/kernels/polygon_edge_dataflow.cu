@@ -5,15 +5,17 @@
 // An edge of a polygon crosses a pixel.  If exactly one of the pixel's corners is inside the polygon, or exactly one is
 // outside, the edge's two ends are moved so that this corner becomes the origin.
 //
-//   branch     asks which corner it is: eight cases, with a subtraction of the corner's coordinates in each.
+//   branch     asks how many corners are inside, then which it is: eight cases, with a subtraction in each.
+//   four_arms  the talk's form: four cases, each for a corner that is alone inside or alone outside.  The condition is
+//              longer, and a warp has half as many cases to go through.
 //   dataflow   sees that all cases subtract something, and computes what: with three corners inside it inverts the four
 //              flags, so that one flag is set, and adds up the corners' coordinates times their flags.
 //
 //   *_once     one adjustment per element, from memory: the memory sets the pace.
 //   *_hot      64 adjustments per element with random flags, in registers.
 //
-// In the machine code: `branch` has a BRA for nearly every case and four subtractions in each; `dataflow` has one
-// around the whole, and four subtractions in all.
+// In the machine code: `branch` has a BRA for nearly every case and four subtractions in each, `four_arms` half as many
+// subtractions; `dataflow` has one BRA around the whole, and four subtractions in all.
 
 constexpr int kRounds = 64;
 
@@ -64,6 +66,24 @@ struct Branch {
             } else {
                 move_by(edge, box.max_x, box.max_y);
             }
+        }
+    }
+};
+
+// The talk's arms: one per corner, whether it is alone inside or alone outside.
+struct FourArms {
+    __device__ __forceinline__ static void adjust(int inside, Corners in, const Box& box, Edge& edge)
+    {
+        if (inside != 1 && inside != 3) return;
+        const bool one = inside == 1;
+        if ((one && in.left_bottom) || (!one && !in.left_bottom)) {
+            move_by(edge, box.min_x, box.min_y);
+        } else if ((one && in.left_top) || (!one && !in.left_top)) {
+            move_by(edge, box.min_x, box.max_y);
+        } else if ((one && in.right_bottom) || (!one && !in.right_bottom)) {
+            move_by(edge, box.max_x, box.min_y);
+        } else if ((one && in.right_top) || (!one && !in.right_top)) {
+            move_by(edge, box.max_x, box.max_y);
         }
     }
 };
@@ -132,6 +152,11 @@ extern "C" __global__ void dataflow_once(const int* inside, const Corners* corne
 extern "C" __global__ void branch_hot(const unsigned* seeds, const Box* boxes, const Edge* edges, Edge* out, int n)
 {
     adjust_often<Branch>(seeds, boxes, edges, out, n);
+}
+
+extern "C" __global__ void four_arms_hot(const unsigned* seeds, const Box* boxes, const Edge* edges, Edge* out, int n)
+{
+    adjust_often<FourArms>(seeds, boxes, edges, out, n);
 }
 
 extern "C" __global__ void dataflow_hot(const unsigned* seeds, const Box* boxes, const Edge* edges, Edge* out, int n)

@@ -10,10 +10,13 @@
 //   add_switch   a switch over literal columns: every index is a constant, the array stays in registers.
 //   add_chain    looks like the switch, but the compiler recognises the unrolled chain of comparisons and turns
 //                it back into an index (on sm_80 and sm_90, not on sm_120).  Trust the machine code, not the source.
+//   pick_of_three  one of three doubles: a stack frame of 24 bytes, as in the article's log.
 //
-// In the machine code: LDL and STL, and the stack frame of 4 bytes per column.  (With 3 columns this compiler
-// finds a way without a stack, so the timed version has 4.)  The switch leaves its last case to `default`: three
-// comparisons stay branches, a fourth literal case would make them a jump table (BRX).
+// Sizes: the article has 2^27 rows of 3 columns.  With 3 columns this compiler finds a way without a stack, so the
+// timed version has 4; and 2^26 rows: three arrays and a copy to start from are 4 GB, far beyond any cache.
+//
+// In the machine code: LDL and STL, and the stack frame of 4 bytes per column.  The switch leaves its last case to
+// `default`: three comparisons stay branches, a fourth literal case would make them a jump table (BRX).
 
 constexpr int kRepeats = 10;
 
@@ -113,13 +116,13 @@ extern "C" __global__ void add_chain(float* A, const float* B, const int* indire
     store_row(A, row, rows, sums);
 }
 
-// The smallest case: three doubles and an index that only the caller knows make a stack frame of 24 bytes.
-extern "C" __global__ void pick_of_three(double* out, const double* in, int index)
+// The article's first case: three doubles, and an index from memory that only the run knows.
+extern "C" __global__ void pick_of_three(double* out, const double* in, const int* indices)
 {
     const long long row = row_index();
     double three[3];
 #pragma unroll
     for (int d = 0; d < 3; ++d) three[d] = in[3 * row + d];
-    three[index] *= 2.0;
+    three[indices[row]] *= 2.0;
     out[row] = three[0] + three[1] + three[2];
 }

@@ -7,9 +7,9 @@
 //   Divide   solves for where the two lines meet, as fractions of each segment; both must lie in [0, 1].
 //   Signs    the same fractions left as numerator and denominator: 0 <= n / d <= 1 by their signs and which is larger,
 //            as the talk does it: a branch for numerators near 0, and one between the two fractions.
-//   Compare  the same by magnitudes, without a branch.
-//   Orient   the ends of each segment lie on different sides of the other one (Cormen, Leiserson, Rivest and Stein,
-//            "Introduction to Algorithms"): signs of four cross products.
+//   Orient   the talk's other way: the ends of each segment lie on different sides of the other one (Cormen, Leiserson,
+//            Rivest and Stein, "Introduction to Algorithms"), by the signs of four cross products.
+//   Compare  not the talk's: Signs by magnitudes, without a branch.
 //
 // In the machine code: Divide has MUFU.RCP, FCHK and a CALL.  A division is a short sequence for ordinary operands;
 // FCHK sends the others to a subroutine, and the whole warp waits if one lane goes there.  With coordinates around
@@ -59,26 +59,6 @@ struct Divide {
         const float on_a = cross(between, along_b) / denominator;
         const float on_b = cross(between, along_a) / denominator;
         return 0.0f <= on_a && on_a <= 1.0f && 0.0f <= on_b && on_b <= 1.0f;
-    }
-};
-
-struct Compare {
-    // 0 <= numerator / denominator <= 1.  A numerator this small counts as 0, whatever the denominator: right for
-    // coordinates far from 0, as here.
-    static __device__ __forceinline__ bool is_fraction(float numerator, float denominator)
-    {
-        const bool same_sign = (numerator >= 0.0f) == (denominator >= 0.0f);
-        return (fabsf(numerator) < 1e-7f) | (same_sign & (fabsf(numerator) <= fabsf(denominator)));
-    }
-
-    static __device__ __forceinline__ bool intersect(const Segment& a, const Segment& b)
-    {
-        const float2 along_a = a.end - a.start;
-        const float2 along_b = b.end - b.start;
-        const float denominator = cross(along_a, along_b);
-        const float2 between = b.start - a.start;
-        return (denominator != 0.0f) & is_fraction(cross(between, along_b), denominator)
-            & is_fraction(cross(between, along_a), denominator);
     }
 };
 
@@ -135,6 +115,26 @@ struct Orient {
         if (!touches) return crosses;
         return (a_start == 0.0f && in_box(b, a.start)) || (a_end == 0.0f && in_box(b, a.end))
             || (b_start == 0.0f && in_box(a, b.start)) || (b_end == 0.0f && in_box(a, b.end));
+    }
+};
+
+struct Compare {
+    // 0 <= numerator / denominator <= 1.  A numerator this small counts as 0, whatever the denominator: right for
+    // coordinates far from 0, as here.
+    static __device__ __forceinline__ bool is_fraction(float numerator, float denominator)
+    {
+        const bool same_sign = (numerator >= 0.0f) == (denominator >= 0.0f);
+        return (fabsf(numerator) < 1e-7f) | (same_sign & (fabsf(numerator) <= fabsf(denominator)));
+    }
+
+    static __device__ __forceinline__ bool intersect(const Segment& a, const Segment& b)
+    {
+        const float2 along_a = a.end - a.start;
+        const float2 along_b = b.end - b.start;
+        const float denominator = cross(along_a, along_b);
+        const float2 between = b.start - a.start;
+        return (denominator != 0.0f) & is_fraction(cross(between, along_b), denominator)
+            & is_fraction(cross(between, along_a), denominator);
     }
 };
 
