@@ -105,8 +105,8 @@ def _compile(nvrtc: ModuleType, handle: Any, source: KernelSource, arch: str, st
 def _option_problem(nvrtc: ModuleType, log: str, arch: str, source: KernelSource) -> CompileProblem:
     message = (log.strip() or "invalid option").splitlines()[0]
     if "gpu-architecture" in message:
-        known = _checked(nvrtc, nvrtc.nvrtcGetSupportedArchs())
-        return UnknownArchitecture(arch, [f"sm_{number}" for number in known], " to this NVRTC")
+        known = [f"sm_{number}" for number in _checked(nvrtc, nvrtc.nvrtcGetSupportedArchs())]
+        return UnknownArchitecture(arch, known, " to NVRTC {}.{}".format(*nvrtc.nvrtcVersion()[1:]))
     return BadOption(f"{source.place}: the compiler rejects an option: {message}\n{remedy(message, NVRTC)}".rstrip())
 
 
