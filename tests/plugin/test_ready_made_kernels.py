@@ -148,8 +148,9 @@ def test_each_architecture_of_a_kernel_is_on_record_and_the_gpu_launches_its_own
 
 REFUSED = {
     'from_cubin("other.cubin", "work")': "other.cubin: no such file; there are: work",
-    'from_cubin("test_suite.py", "work")': "test_suite.py: not a cubin: it does not start as a 64-bit ELF",
+    'from_cubin("test_suite.py", "work")': "test_suite.py: not a cubin: it starts with b'",
     'from_cubin("work.cubin", "wrok")': 'no kernel "wrok" in ',
+    'from_cubin(b"version https://git-lfs.github.com/spec/v1", "k")': "cubin: it starts with b'version https://git-lfs",
     'from_cubin(b"", "work")': "a cubin of 0 bytes: not a cubin",
     r"from_cubin('work.cubin', 'work', name='a\nb')": r"from_cubin: name='a\nb' is not valid: it takes text of",
     "from_cubin('work.cubin', 5)": "from_cubin: symbol=5 is not valid: it takes text of one line, printable",

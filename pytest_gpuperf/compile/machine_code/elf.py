@@ -114,7 +114,7 @@ class Elf:
 def read_elf(content: bytes) -> Elf:
     """Parse ``content``.  Raises ``BadCubin`` if it is not a whole ELF64 little-endian file."""
     if content[:6] != b"\x7fELF\x02\x01" or len(content) < _HEADER.size:
-        raise BadCubin("not a cubin: it does not start as a 64-bit ELF file does")
+        raise BadCubin(f"not a cubin: it starts with {content[:28]!r}, not as a 64-bit ELF file does")
     ident, kind, machine, _version, _entry, phoff, shoff, flags, *counts = _HEADER.unpack_from(content)
     _ehsize, phentsize, phnum, shentsize, shnum, shstrndx = counts
     if shentsize != _SECTION.size or shstrndx >= shnum:
