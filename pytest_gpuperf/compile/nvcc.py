@@ -19,10 +19,9 @@ from pytest_gpuperf.compile.compile_errors import (
     BadOption,
     CompileProblem,
     ToolchainMissing,
-    UnknownKernel,
 )
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
-from pytest_gpuperf.compile.machine_code.symbols import named_alike, readable
+from pytest_gpuperf.compile.machine_code.symbols import find_kernel, named_alike, readable
 from pytest_gpuperf.compile.nvrtc import Compiled, compile_cubin, refusal
 from pytest_gpuperf.compile.remedies import MISTAKE
 from pytest_gpuperf.compile.source import NVCC, NVRTC, VERBOSE_ASSEMBLER, KernelSource
@@ -38,6 +37,13 @@ _PREFIX = re.compile(r"^(?:nvcc|ptxas) +(?:fatal|error) *: *")
 """Begins a mistake that nvcc gives no line for; of a file cut short it says so as the front end does."""
 _AS_NAMED = '#line 1 "{}"\n'
 """Names the file in ``__FILE__`` and in errors as NVRTC has it, and not as the file that nvcc is given."""
+
+_NAMED = """
+#line 1 "__nv_name_map"
+template <auto*> __global__ void gpuperf_named() {{}} template __global__ void gpuperf_named<&{}>();
+"""
+"""Has nvcc make the instance that an expression names, and say in the name of another which one that is."""
+_BY_ADDRESS = re.compile(r"gpuperf_named<&(?:\((void .*)\)|(.*))>", re.DOTALL)
 
 _PROBE = KernelSource('extern "C" __global__ void probe() {}', "probe")
 _IN_PTX = re.compile(r"^// Cuda compilation tools, .*\bV(\d+(?:\.\d+)+)", re.M)
@@ -71,17 +77,14 @@ def compile_by_nvcc(source: KernelSource, arch: str) -> Compiled:
 
     Raises ``CompileError``, ``BadOption``, ``UnknownKernel`` and ``ToolchainMissing``.
     """
-    made = _compiled(dataclasses.replace(source, name="", name_expression=None), arch)
-    if source.expression is None:
-        return made
-    there = read_cubin(made.cubin).kernels
-    lowered = named_alike(source.expression, there)
-    if lowered is None:
-        hint = (
-            "an instance is named as the machine code has it, types in full; one that the file does not make itself "
-            "is made by a line in it: template __global__ void copy<float>(float*);"
-        )
-        raise UnknownKernel(source.expression, source.place, list(map(readable, there)), hint)
+    whole = dataclasses.replace(source, name="", name_expression=None)
+    made = _compiled(whole, arch)
+    lowered = source.expression and named_alike(source.expression, read_cubin(made.cubin).kernels)
+    if source.expression and lowered is None:
+        made = _compiled(dataclasses.replace(source, text=source.text + _NAMED.format(source.expression)), arch)
+        there = read_cubin(made.cubin).kernels
+        named = "".join(one[1] or one[2] for one in map(_BY_ADDRESS.fullmatch, map(readable, there)) if one)
+        lowered = find_kernel(named or source.expression, there, source.place)
     return made._replace(lowered=lowered)
 
 

@@ -18,10 +18,9 @@ NO_DEVICE_RUNTIME = (
 DEVICE_RUNTIME = re.compile(r"cuda(?:LaunchDevice|GetParameterBuffer|DeviceSynchronize|StreamCreate)\w*|__cudaCDP2\w+")
 _BY_NVCC = 'cuda_kernel(..., compiler="nvcc")'
 _HOST_CODE = (
-    r'identifier "(?:cu(?:da|blas|rand|fft|sparse|dnn|solver|ptxGet)?[A-Z]\w*|exit|abort|atexit|getenv|system|usleep|'
-    r"sleep|gettimeofday|rand|srand|time|str(?:len|chr|str|tok|dup|n?cmp|n?cpy|n?cat|n?casecmp)|pthread_\w+|"
-    r"stdin|stdout|stderr|[fs]printf|snprintf|puts|putchar|fopen|fclose|fread|fwrite|"
-    r'fflush|scanf|sscanf|ato[ifl]|strto\w+|qsort|calloc|realloc|FILE|time_t|timeval|timespec)" is undefined'
+    r'identifier "(?:cu(?:da|blas|rand|fft|sparse|dnn|solver|ptxGet)?[A-Z]\w*|abort|atexit|getenv|system|usleep|sleep|'
+    r"gettimeofday|s?rand|time|str(?:len|chr|str|tok|dup|n?cmp|n?cpy|n?cat|n?casecmp|to\w+)|pthread_\w+|stdin|sn?printf|"
+    r'puts|putchar|f(?:open|close|read|write|flush)|s?scanf|ato[ifl]|qsort|calloc|realloc|time(?:_t|val|spec))" is'
     r'|namespace "std" has no member|name must be a namespace name|identifier "std" is undefined'
     r"|device-side kernel launch could not be processed|does not support exception handling"
     r"|explicitly marked as a __host__ function"
@@ -61,16 +60,13 @@ _TABLE = (
     *(_Remedy(_UNOPENED.format(pattern), _SEARCHED + text) for pattern, text in _HEADERS),
     _Remedy(r"unrecognized option -+i(?:system|dirafter)", "Name a folder of headers by -I or headers=[...].", "nvrtc"),
     _Remedy(r"unrecognized option", f"An option of nvcc: leave it out, or compile with nvcc: {_BY_NVCC}.", "nvrtc"),
-    _Remedy(r"device-side kernel launch could not be processed",
-            f"{_GUARD}\nIf it is device code: {NO_DEVICE_RUNTIME}.", "nvrtc"),
     _Remedy(r"version https://git-lfs", "The file is a pointer of Git LFS: git lfs pull."),
     _Remedy(r"ptxas fatal +: .*,-", 'Name each option: "--ptxas-options=-v", "--ptxas-options=-O2".', "nvrtc"),
     _Remedy(r"requires at least C\+\+ ?17", "Leave out -std=, or give -std=c++17."),
     _Remedy(r'texture(?:" is undefined| is not a template)', "CUDA 12 dropped textures: take a cudaTextureObject_t."),
     _Remedy(r'identifier "__(?:shfl|any|all|ballot)\w*" is undefined|Instruction \S+ without \S*\.sync',
             "A function of a warp names its lanes: __shfl_xor_sync(0xffffffff, ...), __ballot_sync(0xffffffff, ...)."),
-    _Remedy(r"thrust/complex\.h", "Use cuda::std::complex of <cuda/std/complex>.", "nvrtc"),
-    _Remedy(rf"/(?:cub|thrust)/\S+: error: (?:{_HOST_CODE})",
+    _Remedy(rf"/(?:cub|thrust)/\S+: (?:catastrophic )?error: (?:{_HOST_CODE}|#error directive: .* with NVRTC)",
             "A header of CUB or Thrust that is for the host too: include one for the GPU alone, as\n"
             f"<cub/block/block_reduce.cuh>, or compile with nvcc: {_BY_NVCC}.", "nvrtc"),
     _Remedy(_HOST_CODE, _GUARD, "nvrtc"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from pytest_gpuperf.compile.compile_errors import (
     UnknownKernel,
 )
 from pytest_gpuperf.compile.compiler import compile_kernel
+from pytest_gpuperf.compile.machine_code.symbols import readable
 from pytest_gpuperf.compile.source import KernelSource
 
 KERNELS = """
@@ -64,11 +66,19 @@ def test_a_kernel_of_a_whole_program(stand_in: StandInNvcc) -> None:
     assert stand_in.text == f'#line 1 "<source>/whole.cu"\n{WHOLE}'
 
 
-def test_an_instance_that_the_file_makes_is_taken_and_others_are_listed(stand_in: StandInNvcc) -> None:
+def test_an_instance_is_taken_from_the_file_or_made(stand_in: StandInNvcc) -> None:
     assert compile_kernel(whole("copy<float>"), "sm_90").symbol == "_Z4copyIfEvPT_PKS0_"
-    listed = r'(?s)no kernel "copy<real>" in whole.cu; there are: copy<float>, scale.*template __global__ void copy'
-    with pytest.raises(UnknownKernel, match=listed):
+    assert stand_in.text == f'#line 1 "<source>/whole.cu"\n{WHOLE}'
+    with pytest.raises(UnknownKernel, match=r'no kernel "copy<real>" in whole.cu; there are: copy<float>, scale'):
         compile_kernel(whole("copy<real>"), "sm_90")
+    named = "template <auto*> __global__ void gpuperf_named() {} template __global__ void gpuperf_named<&copy<real>>();"
+    assert stand_in.text.endswith(f'{WHOLE}\n#line 1 "__nv_name_map"\n{named}\n')
+    stand_in.makes(f"using real = double;\n{KERNELS}{named}")
+    forget_nvcc()
+    assert compile_kernel(whole("copy<real>"), "sm_90").symbol == "_Z4copyIdEvPT_PKS0_"
+    stand_in.refuses('__nv_name_map(1): error: namespace "ns" has no member "copy"')
+    with pytest.raises(UnknownKernel, match=r"ns::copy<int>.*\n.* rejects the expression: namespace"):
+        compile_kernel(whole("ns::copy<int>"), "sm_90")
 
 
 def test_a_file_is_compiled_once_in_a_process_and_in_no_cache(stand_in: StandInNvcc, tmp_path: Path) -> None:
@@ -115,3 +125,28 @@ def test_the_real_one_compiles_a_whole_program_and_names_the_line_of_a_mistake()
     with pytest.raises(CompileError, match=r'^whole.cu:2: identifier "y" is undefined') as problem:
         compile_kernel(whole("work", text="\n__global__ void work(float* x) { x[0] = y; }\n"), "sm_90")
     assert "gpuperf-nvcc" not in str(problem.value)
+
+
+@pytest.mark.parametrize(
+    ("expression", "name"),
+    [
+        ("ns::copy<real, ns::Way::back>", "ns::copy<float, (ns::Way)1, int>"),
+        ("ns::inner<3>", "ns::(anonymous namespace)::inner<3>"),
+        ("ns::plain", "ns::(anonymous namespace)::plain"),
+    ],
+)
+def test_the_real_one_makes_and_names_instances_as_nvrtc_does(expression: str, name: str) -> None:
+    need_nvcc()
+    text = """using real = float;
+    namespace ns {
+    enum class Way { there, back };
+    template <typename T, Way way, typename U = int> __global__ void copy(T* x, U* y) { x[0] = y[0]; }
+    namespace {
+    template <int N> __global__ void inner(float* x) { x[0] = N; }
+    __global__ void plain(float* x) { x[0] = 1; }
+    }
+    }
+    """
+    source = whole("it", text=text, name_expression=expression)
+    made, same = (compile_kernel(dataclasses.replace(source, compiler=one), "sm_90") for one in ("nvcc", "nvrtc"))
+    assert readable(made.symbol) == readable(same.symbol) == name

@@ -51,8 +51,8 @@ def test_other_options_are_passed_on_and_those_of_nvcc_told_by_name() -> None:
 @pytest.mark.parametrize(("line", "words"), [
     ('#error "WIDTH is undefined: the build defines it"', 'options=["-DWIDTH=..."]'),
     ("__device__ void g() { KERNEL_INSTANCE(1); }", 'If it is a macro: options=["-DKERNEL_INSTANCE=..."]'),
-    ("#include <thrust/complex.h>\n__device__ thrust::complex<float> c;", "<cuda/std/complex>"),
     ("#include <cub/cub.cuh>", "include one for the GPU alone, as\n<cub/block/block_reduce.cuh>, or compile with nvcc"),
+    ('#line 1 "/cub/cub.cuh"\n#error "Including it is not supported when compiling with NVRTC"', "for the GPU alone"),
     ("texture<float, 2> t;", "cudaTextureObject_t"),
     ("__global__ void g(int* a) { a[0] = __shfl_xor(a[1], 1); }", "__shfl_xor_sync(0xffffffff, ...)"),
     ("__global__ void g(int* a) { a[0] = __ballot(a[1]); }", "__ballot_sync(0xffffffff, ...)"),

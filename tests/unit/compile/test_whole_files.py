@@ -99,8 +99,8 @@ def test_a_header_of_a_library_for_the_host_is_empty_where_the_library_is_instal
     "line",
     [
         "int main() { std::vector<int> v; }",
-        "int main() { work<<<1, 1>>>(nullptr, 3); }",
-        'void fail() { fprintf(stderr, "x"); exit(1); }',
+        "void fail() { throw 1; }",
+        "std::string f();",
     ],
 )
 def test_code_of_the_host_is_told_with_its_line_and_the_remedies(line: str) -> None:
@@ -112,6 +112,43 @@ def test_code_of_the_host_is_told_with_its_line_and_the_remedies(line: str) -> N
     assert 'or compile the whole file with an installed\nnvcc: cuda_kernel(..., compiler="nvcc").' in told
     guarded = text.replace(line, f"#ifndef __CUDACC_RTC__\n{line}\n#endif")
     compile_cubin(KernelSource(guarded, "work"), "sm_90")
+
+
+def test_functions_that_launch_kernels_are_dropped() -> None:
+    host = """#include <cstdio>
+    #define CHECK(call) do { cudaError_t status = (call); if (status != cudaSuccess) { \\
+        fprintf(stderr, "%s", cudaGetErrorString(status)); exit(EXIT_FAILURE); } } while (0)
+    __host__ void launch(float* x, cudaStream_t stream) {
+        CHECK(cudaFuncSetAttribute(work, cudaFuncAttributeMaxDynamicSharedMemorySize, 65536));
+        work<<<dim3(2), 32, 65536, stream>>>(x, 3);
+        CHECK(cudaGetLastError());
+    }
+    int main() {
+        float *x, copy[32];
+        cudaEvent_t start;
+        CHECK(cudaMalloc(&x, 128));
+        CHECK(cudaMemset(x, 0, 128));
+        CHECK(cudaEventCreate(&start));
+        CHECK(cudaEventRecord(start));
+        launch(x, 0);
+        CHECK(cudaDeviceSynchronize());
+        CHECK(cudaMemcpy(copy, x, 128, cudaMemcpyDeviceToHost));
+        printf("%f", copy[0]);
+        return 0;
+    }
+    """
+    kernel = KERNEL.format("x[0] = n;")
+    alone, whole = (compile_cubin(KernelSource(text, "work"), "sm_90") for text in (kernel, kernel + host))
+    assert [part for part in whole.ptx.splitlines() if part.startswith((".func", ".visible", ".global"))] == [
+        ".visible .entry work("
+    ]
+    assert code(kernel + host) == code(kernel)
+    assert alone.lowered == whole.lowered
+
+
+def test_a_header_for_host_and_device_compiles() -> None:
+    both = KERNEL.format("((thrust::complex<float>*)x)[0] = ((thrust::complex<float>*)x)[1] * (float)n;")
+    assert compiled(f"#include <thrust/complex.h>\n{both}").profile.registers > 0
 
 
 def test_a_cubin_that_lacks_the_runtime_of_the_device_is_refused() -> None:
