@@ -155,7 +155,9 @@ class WorkloadComparison:
         before = side_of(arch, old, time, facts, estimated, compared_ns=compared.before_ns)
         figures = {change.what for judgement in red if judgement.target == arch for change in judgement.changes
                    if change.direction == "worse"}  # fmt: skip
-        return before, after, advise(before, after, figures)
+        python = work.toolchain.lower().startswith(("triton", "numba", "cutlass-dsl", "cutile"))
+        advice = advise(before, after, figures)
+        return before, after, tuple(msgspec.structs.replace(one, in_python=python) for one in advice)
 
 
 def explain_each(estimates: Estimates, comparisons: Sequence[WorkloadComparison]) -> Iterator[Explained]:

@@ -165,6 +165,10 @@ def _conflicts(config: pytest.Config, options: Options, ci: str) -> Iterator[str
             f"--gpuperf-baselines: there is no folder {options.baselines} to compare with: name an existing one, "
             "or record baselines with --update-baselines"
         )
+    count, finder = config.getoption("count", 1), config.getoption("flake_finder_enable", False)
+    repeat = "--count" if isinstance(count, int) and count > 1 else "--flake-finder" if finder else ""
+    if repeat and options.gates and not options.against:
+        yield f"{repeat} gives each test new ids, which have no baselines: leave it out, or add --gpuperf-against=REF"
     given = {str(argument).partition("=")[0] for argument in config.invocation_params.args}  # ini settings may wait
     idle = [flag.name for field, flag in FLAGS.items() if flag.name in given and field not in ALONE]
     if idle and not options.active:

@@ -153,7 +153,7 @@ class TestRecord:
         if workload in self.workloads:
             raise DuplicateWorkload(
                 f"{self.node_id}: the workload name {workload!r} is used twice; give each its own: gpuperf(..., "
-                "name='...'). Where @given runs the body several times: @pytest.mark.parametrize, a test for each value"
+                "name='...'). Where @given or a plugin runs the body several times: @pytest.mark.parametrize instead"
             )
         evidence = self.workloads[workload] = WorkloadEvidence(key=self.key(workload))
         return evidence.key

@@ -7,7 +7,7 @@ causes are ranked afterwards, by the gain of their remedy.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 
 import msgspec
 
@@ -62,7 +62,7 @@ def advise(before: Side, after: Side, red: Collection[str] = ()) -> tuple[Advice
             cause=finding.cause, evidence=finding.evidence, gain=round(min(gained, lost), 3), arch=after.arch,
             counted=case.counted, gates=finding.gates, same_code=before.same_code(after), outweighed=outweighed,
         )
-        for gained, finding in _ranked(found)
+        for gained, finding in sorted(found, key=lambda one: (_leads(*one), round(one[0] / ALIKE_GAIN)), reverse=True)
         if gained >= LEAST_GAIN or finding.gates
     )  # fmt: skip
 
@@ -131,11 +131,6 @@ def estimate_change(before: Side, after: Side) -> StaticEstimate | None:
         return None
     was, now = costs(case.was, before.arch), costs(case.now, after.arch)
     return StaticEstimate(ratio=whole(now) / whole(was), latency=now["latency"] / was["latency"])
-
-
-def _ranked(found: Sequence[tuple[float, Finding]]) -> list[tuple[float, Finding]]:
-    """What explains a figure that gates before what does not, then the largest gain first, of equal ones as found."""
-    return sorted(found, key=lambda one: (_leads(*one), round(one[0] / ALIKE_GAIN)), reverse=True)
 
 
 def _leads(gained: float, finding: Finding) -> bool:

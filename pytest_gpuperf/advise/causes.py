@@ -23,6 +23,8 @@ class Cause(Record, frozen=True):
     """One sentence: what to do."""
     family: str
     """The family of the example suite that shows it: ``kernels/<family>.cu``."""
+    in_python: str = ""
+    """The remedy for a kernel written in Python, where that of C++ does not do."""
 
 
 BY_KEY = {

@@ -9,6 +9,7 @@ import pytest
 
 from pytest_gpuperf.api.marker import settings_of
 from pytest_gpuperf.arguments import BadArgument, number_of, one_line, refused, require_setting, tolerances
+from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.time_record import CacheMode
 from pytest_gpuperf.run import Run
@@ -55,6 +56,11 @@ class GpuPerf:
         self._run = run
         self._test = test
         self._settings = settings_of(item)
+
+    @property
+    def gpu(self) -> Gpu:
+        """As the fixture ``gpu``, for a project with a fixture of that name of its own."""
+        return self._run.gpu
 
     def __call__(
         self,

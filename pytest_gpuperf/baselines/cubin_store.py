@@ -20,8 +20,6 @@ _FILTERS = [
     {"id": lzma.FILTER_LZMA1, "preset": 9, "dict_size": MAX_CUBIN_BYTES, "lc": 0, "lp": 2, "pb": 2, "nice_len": 273}
 ]
 """For words of four bytes."""
-_UNPACKING_BYTES = 4 * MAX_CUBIN_BYTES
-"""Memory that a file may make its unpacking take."""
 _REMEDY = (
     "Restore it from version control (cubins need '*.cubin.z binary' in .gitattributes), or record the workload again "
     "with --update-baselines."
@@ -29,14 +27,14 @@ _REMEDY = (
 
 
 def read_cubin(root: Path, sha256: str) -> bytes:
-    """The verified machine code.  Raises ``CubinError`` if missing, altered, too large or unreadable."""
+    """The verified machine code.  Raises ``CubinError`` if missing or altered, and as ``read_bounded``."""
     if not is_sha256(sha256):
         raise CubinError(f"'{quoted(sha256)}' is no SHA-256, so it names no cubin in {root}")
     path = cubin_path(root, sha256)
+    packed = read_bounded(path, MAX_CUBIN_BYTES)
     try:
-        packed = read_bounded(path, MAX_CUBIN_BYTES)
         content = None if packed is None else _decompressed(packed)
-    except (BaselineError, ValueError, EOFError, lzma.LZMAError) as error:
+    except (ValueError, EOFError, lzma.LZMAError) as error:
         raise CubinError(f"{path}: the baseline's machine code cannot be read: {error}. {_REMEDY}") from error
     if content is None:
         raise CubinError(f"{path}: the baseline's machine code is missing. {_REMEDY}")
@@ -48,7 +46,7 @@ def read_cubin(root: Path, sha256: str) -> bytes:
 
 def _decompressed(packed: bytes) -> bytes:
     """The content of a compressed cubin, unverified.  Raises ``ValueError``, ``EOFError`` and ``LZMAError``."""
-    unpacker = lzma.LZMADecompressor(lzma.FORMAT_ALONE, _UNPACKING_BYTES)
+    unpacker = lzma.LZMADecompressor(lzma.FORMAT_ALONE, memlimit=4 * MAX_CUBIN_BYTES)
     content = unpacker.decompress(packed, MAX_CUBIN_BYTES + 1)
     if len(content) > MAX_CUBIN_BYTES:
         raise ValueError(f"it is larger than {MAX_CUBIN_BYTES // 1024 // 1024} MB")

@@ -54,17 +54,14 @@ def record_file(target: str, module: str) -> str:
             "nvidia-h200"
         )
     parts = module.removesuffix(".py").split("/")
-    if not module.endswith(".py") or not all(map(_is_portable, parts)):
+    odd = any(one in ("", ".", "..") or has_unprintable(one) or _FORBIDDEN.search(one) for one in parts)
+    if odd or not module.endswith(".py"):
         raise BaselineError(
             f"test module '{quoted(module)}' cannot name a baseline file. Baselines need Python test files below "
             "pytest's root directory, whose names have no control character and none of the characters <>:\"|?*\\. "
             "Start pytest in a folder above them, or name one with --rootdir."
         )
     return f"{target}/{module.removesuffix('.py')}{RECORDS}"
-
-
-def _is_portable(part: str) -> bool:
-    return part not in ("", ".", "..") and not has_unprintable(part) and not _FORBIDDEN.search(part)
 
 
 def place_of(path: str) -> tuple[str, str] | None:

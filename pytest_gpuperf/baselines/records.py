@@ -83,6 +83,8 @@ def read_bounded(path: Path, limit: int = MAX_FILE_BYTES) -> bytes | None:
         return None
     except OSError as error:
         raise unreadable(path, f"the system says: {error.strerror or error}") from error
+    if content.startswith(b"version https://git-lfs."):
+        raise BaselineError(f"{path} is a pointer of Git LFS. To do: git lfs pull; in CI, a checkout with lfs: true")
     if len(content) > limit:
         raise unreadable(path, f"it is larger than {limit // 1024 // 1024} MB")
     return content

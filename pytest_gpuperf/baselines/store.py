@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_gpuperf.baselines import layout, manifest, writing
-from pytest_gpuperf.baselines.baseline_errors import BaselineError, CubinError, unreadable
+from pytest_gpuperf.baselines.baseline_errors import BaselineError, unreadable
 from pytest_gpuperf.baselines.cubin_store import compressed, read_cubin, stored_cubins
 from pytest_gpuperf.baselines.records import Place, Records, decode, encode, read_bounded
 from pytest_gpuperf.model.evidence import Key, StaticProfile, StaticRecord
@@ -183,14 +183,14 @@ class BaselineStore(Baselines):
         return tuple(arch for arch in self.archs() if arch not in named) or self.archs()
 
     def cubin(self, sha256: str) -> bytes:
-        """Machine code whose content has this hash.  Raises ``CubinError``."""
+        """Machine code whose content has this hash.  Raises as ``read_cubin``."""
         return read_cubin(self.root, sha256)
 
     def has_cubin(self, sha256: str) -> bool:
         """Whether the store has machine code with this hash, and it is whole."""
         try:
             self.cubin(sha256)
-        except CubinError:
+        except BaselineError:
             return False
         return True
 

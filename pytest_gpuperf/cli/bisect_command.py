@@ -24,7 +24,7 @@ from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError, run_g
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.formatting import numbered, ratio
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.process.children import RunningChild, answer_signals, errors_in, log_lines
 from pytest_gpuperf.report.document import read_report
@@ -146,8 +146,8 @@ def search(commits: Sequence[str], ask: Callable[[str], Answer]) -> Found:
     ``ask`` gives the verdict on a commit against the good end.
     """
     low, high, passed_over = 0, len(commits) - 1, set[int]()
-    while open_ones := [one for one in range(low + 1, high) if one not in passed_over]:
-        middle = min(open_ones, key=lambda one: abs(2 * one - low - high))
+    while undecided := [one for one in range(low + 1, high) if one not in passed_over]:
+        middle = min(undecided, key=lambda one: abs(2 * one - low - high))
         answer = ask(commits[middle])
         if answer == "good":
             low = middle
@@ -230,18 +230,14 @@ def trial_of(tests: Sequence[TestEvidence], failure: str, wanted: Collection[Key
         ]
         return Trial("bad", _summary(worst), tuple(itertools.chain(*lines)), frozenset(slower))
     good = [one for _, one in judged if one.verdict in GOOD]
-    open_ones = [one for work, one in judged if one.verdict not in GOOD and not (good and _is_added(work))]
-    if open_ones:
-        reason = quoted(open_ones[0].reason, MOST_REASON)
-        return Trial("undecided", f"{_summary(open_ones[0])}{f' ({reason})' if reason else ''}")
+    new = {Verdict.NEW, Verdict.UNCHANGED} if good else set[Verdict]()  # or equal code, which the good end did not time
+    undecided = [one for work, one in judged if one.verdict not in GOOD and {j.verdict for j in work.judgements} - new]
+    if undecided:
+        reason = quoted(undecided[0].reason, MOST_REASON)
+        return Trial("undecided", f"{_summary(undecided[0])}{f' ({reason})' if reason else ''}")
     if not good or (failure and not others_slower):
         return Trial("undecided", failure or "nothing was judged")
     return Trial("good", _summary(good[0]))
-
-
-def _is_added(work: WorkloadEvidence) -> bool:
-    """The good end has nothing of it; or it is equal code, which the good end did not time."""
-    return {one.verdict for one in work.judgements} <= {Verdict.NEW, Verdict.UNCHANGED}
 
 
 def _summary(judgement: Judgement) -> str:

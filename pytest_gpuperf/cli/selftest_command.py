@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,12 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     """Exit status 0; 1 if there was a false alarm.  Raises ``GpuperfError`` and ``OSError``."""
-    report = run_selftest(quick=parsed.quick, timer_name=parsed.timer, progress=_progress)
+    report = run_selftest(
+        quick=parsed.quick, timer_name=parsed.timer, progress=functools.partial(print, file=sys.stderr, flush=True)
+    )
     if parsed.json is not None:
         parsed.json.write_bytes(indented_json(report))
     write(as_text(report))
     return 1 if report.false_alarms else 0
-
-
-def _progress(stage: str) -> None:
-    print(stage, file=sys.stderr, flush=True)

@@ -58,6 +58,8 @@ _GUARD = (
 )
 _TABLE = (
     *(_Remedy(_UNOPENED.format(pattern), _SEARCHED + text) for pattern, text in _HEADERS),
+    _Remedy(r'headers are incompatible|/cuda/std/\S+: error: identifier "__nv_|static_assert\((?:CUB_MAJOR_|\(\d+ /)',
+            "Headers of two CUDA versions are mixed: leave CUDA's out of headers= and -I; the compiler's are found."),
     _Remedy(r"unrecognized option -+i(?:system|dirafter)", "Name a folder of headers by -I or headers=[...].", "nvrtc"),
     _Remedy(r"unrecognized option", f"An option of nvcc: leave it out, or compile with nvcc: {_BY_NVCC}.", "nvrtc"),
     _Remedy(r"version https://git-lfs", "The file is a pointer of Git LFS: git lfs pull."),
@@ -72,10 +74,11 @@ _TABLE = (
     _Remedy(_HOST_CODE, _GUARD, "nvrtc"),
     _Remedy(rf"#error directive: \D*?{_MACRO}", 'The build system gives a macro: options=["-D{1}=..."].'),
     _Remedy(rf'identifier "{_MACRO}" is undefined', 'If it is a macro: options=["-D{1}=..."], or its header.'),
-    *(_Remedy(rf"'({word})[\w.]*' not supported on \.target '(sm_\d+)\w?'",
+    *(_Remedy(rf"'({word})[\w.: ]*' not supported on \.target '(sm_\d+)\w?'",
               f'Only the architecture-specific target has it: arch="{arch}".')
-      for word, arch in (("wgmma", "sm_90a"), ("tcgen05", "sm_100a"), (r"\.kind::f8f6f4", "sm_120a"),
-                         ("setmaxnreg", "{2}a"))),
+      for word, arch in (("wgmma", "sm_90a"), ("tcgen05", "sm_100a"), (r"\.kind::|mma with ", "sm_120a"))),
+    _Remedy(r"' not supported on \.target 'sm_\d+\w?'",
+            'Only architecture-specific targets have it: try arch="sm_90a", "sm_100a" or "sm_120a".'),
     _Remedy(rf"requires separate compilation mode|Unresolved extern function '(?:{DEVICE_RUNTIME.pattern})'",
             f"{NO_DEVICE_RUNTIME[0].upper()}{NO_DEVICE_RUNTIME[1:]}."),
     _Remedy(r"Unresolved extern function '(\w+)'",

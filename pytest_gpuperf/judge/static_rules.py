@@ -42,11 +42,6 @@ def none_is_best(before: float, after: float) -> Direction:
     return "worse" if after else "better"
 
 
-def some_is_best(before: float, after: float) -> Direction:
-    """Only the last and the first one count, not how many there are."""
-    return none_is_best(after, before)
-
-
 def noted(_before: float, _after: float) -> Direction:
     """Says nothing about speed by itself."""
     return "neutral"
@@ -82,7 +77,7 @@ _LOCAL = "an array or spilled registers in local memory"
 LOCAL_LOADS = Rule("instructions: local_load", _local_loads, none_is_best, note=_LOCAL)
 LOCAL_STORES = Rule("instructions: local_store", _local_stores, none_is_best, note=_LOCAL)
 FP64 = Rule("instructions: fp64", _fp64, none_is_best, note="a double literal such as 1.0 instead of 1.0f?")
-TENSOR = Rule("instructions: tensor", _tensor, some_is_best, note="tensor cores are no longer used")
+TENSOR = Rule("instructions: tensor", _tensor, lambda was, now: none_is_best(now, was), note="tensor cores lie idle")
 OCCUPANCY = Rule("occupancy", _occupancy, large_steps_count, "%")
 REGISTERS = Rule("registers", lambda r: r.profile.registers, noted)
 

@@ -1,9 +1,10 @@
 """Corrects a static judgement: the estimate of the whole kernel overrides a single figure.
 
-Occupancy is a means.  A loss of it gates unless an estimate gains for what it was traded for, and a rise of it alone
-proves no gain.  Spills, stack and local memory gate unless an estimate gains and something was bought with them:
-occupancy that rises, or conflicts, sectors or narrow accesses that the machine code proves to be removed.  Nothing here
-turns what does not gate into WORSE but causes that the machine code proves.
+Occupancy is a means.  A loss of it gates unless an estimate gains for what it was traded for, or loses nothing where
+another figure that gates got better; and a rise of it alone proves no gain.  Spills, stack and local memory gate unless
+an estimate gains and something was bought with them: occupancy that rises, or conflicts, sectors or narrow accesses
+that the machine code proves to be removed.  Nothing here turns what does not gate into WORSE but causes that the
+machine code proves.
 """
 
 from __future__ import annotations
@@ -60,8 +61,9 @@ def with_estimate(
     """
     if judgement.verdict not in (Verdict.WORSE, Verdict.BETTER, Verdict.SAME):
         return judgement
-    gained = estimate is not None and gains(estimate)
-    bought = cured or any(one.what in OCCUPANCY and one.direction == "better" for one in judgement.changes)
+    better = {one.what for one in judgement.changes if one.direction == "better"}
+    gained = estimate is not None and (gains(estimate) or (estimate.ratio <= ALIKE and better - OCCUPANCY))
+    bought = cured or better & OCCUPANCY
     weighable = (OCCUPANCY | LOCAL if bought else OCCUPANCY) if gained else frozenset[str]()
     minor = [one.what for one in _worse(judgement.changes) if one.what in weighable]
     changes = tuple(
@@ -101,13 +103,10 @@ def _verdict(judgement: Judgement, changes: Sequence[Change], *, slower: bool) -
 def _percent(whole: StaticEstimate) -> str:
     if whole.ratio < 1 / ALIKE:
         return f"about {100 * (1 - whole.ratio):.0f} % faster"
-    return f"as fast, with {100 * (1 - whole.latency):.0f} % less exposed latency"
+    return f"as fast, with {100 * (1 - whole.latency):.0f} % less exposed latency" if whole.latency < 1 else "as fast"
 
 
 # --- by measured time ----------------------------------------------------------------------------
-
-PROVEN_NOT_SLOWER = frozenset({Verdict.SAME, Verdict.FASTER})
-"""Verdicts on time that outrank what got worse by other evidence."""
 
 
 def overridden_by_time(judgements: Sequence[Judgement], arch: str) -> tuple[Judgement, ...]:
@@ -115,10 +114,10 @@ def overridden_by_time(judgements: Sequence[Judgement], arch: str) -> tuple[Judg
 
     Machine code for other architectures is judged as it is without a GPU: nobody measured it.
     """
-    time = next((one for one in judgements if one.kind == "time" and one.verdict in PROVEN_NOT_SLOWER), None)
-    if time is None:
+    proven = [one for one in judgements if one.kind == "time" and one.verdict in (Verdict.SAME, Verdict.FASTER)]
+    if not proven:
         return tuple(judgements)
-    return tuple(_overridden(one, time, arch) if one.verdict is Verdict.WORSE else one for one in judgements)
+    return tuple(_overridden(one, proven[0], arch) if one.verdict is Verdict.WORSE else one for one in judgements)
 
 
 def _overridden(one: Judgement, time: Judgement, arch: str) -> Judgement:

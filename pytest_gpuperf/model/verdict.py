@@ -112,6 +112,8 @@ class Advice(Record, frozen=True):
     """It explains a figure that gates by itself, and is named whatever it costs."""
     same_code: bool = False
     """Both sides ran the very same machine code: what differs is launch or data."""
+    in_python: bool = False
+    """The kernel is written in Python, and so is its remedy."""
     outweighed: bool = False
     """By the same estimate the whole became faster all the same, for what else changed."""
 

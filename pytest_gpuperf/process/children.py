@@ -24,14 +24,7 @@ import pytest
 
 from pytest_gpuperf import stash
 from pytest_gpuperf.formatting import escape_ci_commands
-from pytest_gpuperf.model.task import (
-    AS_COMMAND,
-    TASK_FILE,
-    ChildTask,
-    ProfileTask,
-    RevisionTask,
-    write_task,
-)
+from pytest_gpuperf.model.task import AS_COMMAND, TASK_FILE, ChildTask, ProfileTask, RevisionTask, write_task
 
 PARENT_VARIABLE = "GPUPERF_PARENT"
 """Names the end of a pipe whose other end the parent holds: it closes when the parent ends, in whatever way."""

@@ -33,7 +33,6 @@ LONGEST_KERNEL = 98
 """Columns of the name of a built kernel, whose middle goes."""
 MOST_CHARACTERS = 8192
 """And the part of such a name before it."""
-NO_DIFFERENCE = "No figure differs"
 CUT_OFF = "The rest is cut off here: `gpuperf diff` prints all of it."
 
 
@@ -167,7 +166,7 @@ def summary_of(diff: EvidenceDiff) -> str:
     ]
     counts = [(len(diff.new), "new"), (len(diff.removed), "removed"), (moved, "moved")]
     parts += [f"{numbered(count, 'workload')} {word}" for count, word in counts if count]
-    return ", ".join(parts) or NO_DIFFERENCE
+    return ", ".join(parts) or "No figure differs"
 
 
 # --- builds ----------------------------------------------------------------------------------------

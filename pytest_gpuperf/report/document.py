@@ -18,7 +18,7 @@ from pytest_gpuperf.formatting import duration, quantity, ratio
 from pytest_gpuperf.model.evidence import Record, StaticRecord, schema_of
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.time_record import mean_time_ns
-from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.report.failures import signature
 from pytest_gpuperf.report.message import described, hints_of, workload_lines
 from pytest_gpuperf.report.order import RANK, rank_of, worst
@@ -166,7 +166,9 @@ def _row(one: TestEvidence, work: WorkloadEvidence) -> Row:
     """Its words are a regression with its causes, as the failure shows it, then other verdicts and likely causes."""
     archs = sorted(work.static, key=arch_order)
     code = tuple(f"{arch} {static_cell(work.static[arch])}" for arch in archs)
-    explained = [judged for judged in work.judgements if _is_explained(judged)]
+    explained = [
+        one for one in work.judgements if one.renamed or not (one.verdict.is_pass or one.verdict is Verdict.NEW)
+    ]
     red = [judged for judged in explained if judged.verdict.is_regression]
     others = [judged for judged in explained if judged not in red]
     lines = [*(workload_lines(red, work.advice) if red else []), *described(others), *hints_of(work)]
@@ -204,8 +206,3 @@ def _of_peak(per_second: float, unit: str, peak: float | None) -> str:
     """``3.86 TB/s, 90 %``; no share for tensor cores, which exceed the peak of multiply-adds."""
     share = per_second / peak if peak else 0.0
     return quantity(per_second, unit) + (f", {share:.0%}".replace("%", " %") if 0 < share <= MOST_OF_PEAK else "")
-
-
-def _is_explained(judged: Judgement) -> bool:
-    """Whether it does not pass; of new workloads only the renamed ones count."""
-    return judged.renamed if judged.verdict is Verdict.NEW else not judged.verdict.is_pass

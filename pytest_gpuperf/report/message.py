@@ -49,7 +49,7 @@ def advice_lines(advice: Sequence[Advice], most: int = SHOWN) -> list[str]:
         lines += [
             *wrapped(f"cause: {cause.key}{where}: {cause.says}", INDENT),
             *wrapped(f"{evidence}; {gain_text(one)}".removeprefix("; "), INDENT + 4),
-            *wrapped(f"-> {cause.remedy}", INDENT + 4),
+            *wrapped(f"-> {(cause.in_python if one.in_python else '') or cause.remedy}", INDENT + 4),
             *wrapped(f"example: {cause.family} (gpuperf examples)", INDENT + 4),
         ]
     return lines

@@ -142,8 +142,8 @@ def _check_out(repository: Repository, tree: Path, commit: str) -> None:
     if added.returncode:
         shutil.rmtree(tree, ignore_errors=True)
         raise RevisionError(
-            f"git cannot check {commit[:12]} out into {tree} ({git_message(added)}). To do: free disk space; "
-            "git worktree list shows the worktrees of the repository"
+            f"git cannot check {commit[:12]} out into {tree} ({git_message(added)}). To do: let git write to "
+            f"{repository.common}, or free disk space"
         )
 
 

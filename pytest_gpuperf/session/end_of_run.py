@@ -18,7 +18,7 @@ from pytest_gpuperf.report.files import write_reports
 from pytest_gpuperf.revision.against import with_itself
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.session.collect_counters import counters_at_end
-from pytest_gpuperf.session.missing import PUT_BEHIND, note_missing
+from pytest_gpuperf.session.missing import PUT_BEHIND, elsewhere, note_missing
 from pytest_gpuperf.update import accept
 
 EXIT_NOTHING_MEASURED = 10
@@ -57,6 +57,8 @@ def _update(session: pytest.Session, run: Run) -> None:
         outcome.problem = "the run was interrupted: no baseline was written"
         return
     try:
+        if problem := elsewhere(run):
+            raise BaselineError(problem)
         outcome.recorded += accept(run)
         outcome.updated = True
     except (BaselineError, pytest.UsageError) as problem:

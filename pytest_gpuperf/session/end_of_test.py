@@ -55,6 +55,9 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
         from pytest_gpuperf.session import judge_test  # noqa: PLC0415 40 modules that no plain run needs
 
         unreadable = judge_test.judge_test(run, test, whole=whole)
+    own = isinstance(problem, AttributeError) and problem.obj is getattr(item, "funcargs", {}).get("gpu", item)
+    if isinstance(problem, AttributeError) and own and not type(problem.obj).__module__.startswith("pytest_gpuperf."):
+        problem.args = (f"{problem}: gpu is this project's own fixture; that of pytest-gpuperf is gpuperf.gpu",)
     if problem is not None and failed:
         if _is_ours(problem):
             first_line, *_ = str(problem).split("\n")  # the others name each file that includes a faulty header

@@ -52,14 +52,12 @@ POLICY: Mapping[Verdict, Treatment] = MappingProxyType({
 """A row for every verdict; ``open`` is ``fail`` under CI unless it was given."""
 WITHOUT_GPU = Treatment(Effect.WARN, "undecided")
 """Treatment of a missing record on a machine without a GPU, if none is required."""
-NO_COUNTERS = Treatment(Effect.WARN)
-"""Treatment of NOT-MEASURED for counters."""
 
 
 def treatment_of(judgement: Judgement) -> Treatment:
     """The row that a judgement falls under."""
     if judgement.verdict is Verdict.NOT_MEASURED and judgement.kind == "counters":
-        return NO_COUNTERS
+        return Treatment(Effect.WARN)
     return POLICY[judgement.verdict]
 
 

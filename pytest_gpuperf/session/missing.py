@@ -230,4 +230,14 @@ def _target_lines(run: Run) -> Iterator[tuple[str, bool]]:
     if options.update is None and run.results.gathered_anything and not there:
         where = f"{options.baselines} (rootdir {run.config.rootpath})"
         remedy = "--rootdir or --gpuperf-baselines names their folder"
-        yield f"there are no baselines in {where}: if there should be, {remedy}", False
+        yield elsewhere(run) or f"there are no baselines in {where}: if there should be, {remedy}", False
+
+
+def elsewhere(run: Run) -> str:
+    """Baselines between pytest's root and the tests, where the root has none: that of the project in a monorepo."""
+    root, name = run.config.rootpath, run.options.baselines.name
+    above = {one for test in run.results.evidence for one in (root / test.module).parents if root in one.parents}
+    found = sorted(folder for folder in above if (folder / name / manifest.FILE).is_file())
+    if not found or run.store.root.exists():
+        return ""
+    return f"these tests have their baselines in {found[0] / name}. To do: run them with --rootdir={found[0]}"

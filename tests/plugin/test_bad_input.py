@@ -132,6 +132,28 @@ def test_byte_order_mark_before_a_source_is_no_part_of_it(suite):
     suite.run("--gpuperf-arch=sm_90", "test_it.py").assert_outcomes(passed=1)
 
 
+OWN_GPU = """
+import pytest
+
+@pytest.fixture
+def gpu():
+    return "mine"
+
+def test_theirs(cuda_kernel, gpu):
+    cuda_kernel("other.cu", "other").launch(1, 32, (gpu.zeros(32),))
+
+def test_ours(gpu, gpuperf):
+    assert gpuperf.gpu.zeros(32).shape == (32,)
+"""
+
+
+def test_fixture_gpu_of_the_project_is_told_from_ours(gpu_suite):
+    gpu_suite.write("test_it.py", OWN_GPU)
+    result = gpu_suite.run("test_it.py")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*'zeros': gpu is this project's own fixture; that of pytest-gpuperf is gpuperf.gpu"])
+
+
 BROKEN_BASELINES = {
     "truncated": (lambda text: text[: len(text) // 2], "baselines/sm_90/test_suite.jsonl"),
     "no JSON": (lambda text: "hello", "baselines/sm_90/test_suite.jsonl"),

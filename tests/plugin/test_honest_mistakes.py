@@ -258,6 +258,22 @@ def test_run_in_another_root_names_its_folder(under_ci: Suite) -> None:
     result.stdout.fnmatch_lines([f"there are no baselines in {below / 'baselines'} (rootdir {below}): *--rootdir *"])
 
 
+def test_run_above_a_project_names_its_folder_and_makes_no_other(
+    recorded: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = recorded.path / "libs/kern"
+    project.mkdir(parents=True)
+    for name in ("test_suite.py", "work.cu", "other.cu", "conftest.py", "baselines"):
+        shutil.move(recorded.path / name, project / name)
+    line = f"*these tests have their baselines in {project / 'baselines'}. To do: run them with --rootdir={project}"
+    for flag, status in (("--gpuperf", 0), ("--update-baselines=new", 1)):
+        result = recorded.run(flag, "libs")
+        result.stdout.fnmatch_lines([line])
+        assert (result.ret, (recorded.path / "baselines").exists()) == (status, False)
+    monkeypatch.setenv("CI", "true")
+    assert recorded.run("--gpuperf", "libs", f"--rootdir={project}").ret == 0
+
+
 # --- beside other plugins ------------------------------------------------------------------------
 
 PLUGINS = {

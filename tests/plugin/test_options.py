@@ -67,6 +67,25 @@ def test_a_bad_value_names_flag_or_setting_and_what_it_accepts(pytester: pytest.
         assert words in str(refusal.value), arguments
 
 
+REPEATING = """
+def pytest_addoption(parser):
+    parser.addoption("--count", type=int, default=1)
+    parser.addoption("--flake-finder", dest="flake_finder_enable", action="store_true", default=False)
+"""
+"""As pytest-repeat and pytest-flakefinder have them."""
+
+
+def test_repeats_by_another_plugin_are_refused_where_baselines_are_compared(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(REPEATING)
+    for repeat in ("--count=3", "--flake-finder"):
+        for gate in (GATE, "--update-baselines"):
+            with pytest.raises(pytest.UsageError, match=f"{repeat[:7]}.* gives each test new ids, which have no base"):
+                options_of(pytester, gate, repeat)
+        assert options_of(pytester, GATE, repeat, "--gpuperf-against=HEAD").against
+        assert not options_of(pytester, repeat).active
+    assert options_of(pytester, GATE, "--count=1").active
+
+
 def test_command_of_the_job_may_ask_what_there_is(suite, monkeypatch):
     monkeypatch.setenv("CI", "true")
     for flag in ("--collect-only", "--fixtures", "--markers"):

@@ -131,7 +131,8 @@ class Machine:
         elif operand.kind == "number":
             value = Value(operand.number & (1 << 32 * words) - 1)
         elif operand.kind == "constant":
-            value = self._constant(operand.number & -WORD_BYTES, words)
+            place = operand.number & -WORD_BYTES
+            value = _joined([self._constants.get(place + WORD_BYTES * word, UNKNOWN) for word in range(words)])
         else:
             value = self._special.get(operand.text, UNKNOWN)
         if operand.inverted:
@@ -145,9 +146,6 @@ class Machine:
     def _pair(self, first: str) -> Value:
         names = registers_from(first, 2)
         return _joined([self.register(name) for name in names])
-
-    def _constant(self, place: int, words: int) -> Value:
-        return _joined([self._constants.get(place + WORD_BYTES * word, UNKNOWN) for word in range(words)])
 
 
 def _joined(words: Sequence[Value]) -> Value:

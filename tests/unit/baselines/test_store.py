@@ -195,6 +195,17 @@ def test_altered_machine_code_is_refused_and_replaced_by_an_update(
     assert store.cubin(SHA) == CUBIN
 
 
+def test_pointers_of_git_lfs_are_named_with_the_remedy(store: BaselineStore, root: Path) -> None:
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{SHA}\nsize 1234\n"
+    store.write(Update(static=static_update().static, cubins=[CUBIN]))
+    for path in (root / "cubins" / f"{SHA}.cubin.z", root / FILE):
+        path.write_text(pointer)
+    store.forget()
+    for read in (store.workloads, lambda: store.cubin(SHA)):
+        with pytest.raises(BaselineError, match=r"is a pointer of Git LFS\. To do: git lfs pull; in CI, "):
+            read()
+
+
 def test_machine_code_of_any_size_is_found_and_what_is_not_there_is_named_with_the_remedy(store: BaselineStore) -> None:
     with pytest.raises(CubinError, match=rf"{SHA}.cubin.z: .* is missing.*--update-baselines"):
         store.cubin(SHA)

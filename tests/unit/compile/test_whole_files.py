@@ -12,6 +12,7 @@ from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.machine_code.binary import ready_made
 from pytest_gpuperf.compile.nvcc import compile_by_nvcc
 from pytest_gpuperf.compile.nvrtc import HOST_HEADERS, compile_cubin
+from pytest_gpuperf.compile.remedies import remedy
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.toolkit import toolkit_folders
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -223,10 +224,31 @@ def test_a_kernel_that_launches_kernels_leaves_that_to_the_test(compiler: str) -
     assert compiles(inner, compiler=compiler)
 
 
-@pytest.mark.parametrize(("instruction", "arch"), [("wgmma.fence", "sm_90a"), ("setmaxnreg.inc", "sm_120a")])
-def test_an_instruction_of_an_architecture_with_all_its_features(instruction: str, arch: str) -> None:
-    words = f"{instruction}.sync.aligned" + (".u32 64" if "setmaxnreg" in instruction else "")
-    source = KernelSource(f'__global__ void work(float* x) {{ asm volatile("{words};"); x[0] = 1; }}', "work")
-    with pytest.raises(CompileError, match=f'target has it: arch="{arch}"'):
-        compile_cubin(source, arch.removesuffix("a"))
+ONLY, SOME = "Only the architecture-specific target has it", "Only architecture-specific targets have it"
+
+
+@pytest.mark.parametrize(("instruction", "on", "arch", "told"), [
+    ("wgmma.fence.sync.aligned;", "sm_90", "sm_90a", ONLY),
+    ("setmaxnreg.inc.sync.aligned.u32 64;", "sm_80", "sm_90a", SOME),
+    ("{.reg .f32 r; redux.sync.min.f32 r, r, -1;}", "sm_90a", "sm_100a", SOME),
+    ("{.reg .b8 b; .reg .f32 r; cvt.rn.satfinite.e2m1x2.f32 b, r, r;}", "sm_120", "sm_120a", SOME),
+])  # fmt: skip
+def test_an_instruction_of_an_architecture_with_all_its_features(
+    instruction: str, on: str, arch: str, told: str
+) -> None:
+    source = KernelSource(f'__global__ void work(float* x) {{ asm volatile("{instruction}"); x[0] = 1; }}', "work")
+    with pytest.raises(CompileError, match=f'{told}: .*arch=.*"{arch}"'):
+        compile_cubin(source, on)
     compile_cubin(source, arch)
+
+
+@pytest.mark.parametrize("line", [
+    '/x/cuda/std/__cccl/cuda_toolkit.h:39:6: error: #error "CUDA compiler and CUDA toolkit headers are incompatible',
+    '/x/cccl/cuda/std/__type_traits/is.h(76): error: identifier "__nv_fp8_e8m0" is undefined',
+    'cub/version.cuh(87): error: static assertion failed with ""\n  static_assert(CUB_MAJOR_VERSION == CCCL_MAJOR_',
+    'cub/version.cuh(87): error: static assertion failed with ""\n  static_assert((200302 / 100000) == (3000001 / ',
+])  # fmt: skip
+def test_headers_of_two_cuda_versions_are_told(line: str) -> None:
+    """As NVRTC 13.0 and nvcc 13.0 say it of headers of CUDA 12.4."""
+    for compiler in ("nvrtc", "nvcc"):
+        assert remedy(line, compiler).startswith("Headers of two CUDA versions are mixed: leave CUDA's out of headers=")

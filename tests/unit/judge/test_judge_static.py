@@ -53,7 +53,7 @@ def with_classes(**counts: int) -> dict[str, Any]:
      "instructions: local_load 0 -> 3 (an array or spilled registers in local memory)"),
     ({}, with_classes(local_store=3), WORSE,
      "instructions: local_store 0 -> 3 (an array or spilled registers in local memory)"),
-    (with_classes(tensor=8), {}, WORSE, "instructions: tensor 8 -> 0 (tensor cores are no longer used)"),
+    (with_classes(tensor=8), {}, WORSE, "instructions: tensor 8 -> 0 (tensor cores lie idle)"),
     ({}, with_classes(tensor=8), BETTER, "instructions: tensor 0 -> 8"),
     (with_classes(tensor=8), with_classes(tensor=16), SAME, "instructions: tensor 8 -> 16"),
     ({}, with_classes(branch=1), SAME, "instructions: branch 0 -> 1"),

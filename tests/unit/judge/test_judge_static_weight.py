@@ -39,6 +39,11 @@ def judged(
     (STATIC, OCCUPIED_BY_HALF, None, WORSE, "the machine code got worse: occupancy"),
     (STATIC, OCCUPIED_BY_HALF, SLOWER, WORSE, "the machine code got worse: occupancy"),
     (STATIC, OCCUPIED_BY_HALF, MORE_WAITING, WORSE, "the machine code got worse: occupancy"),
+    *((DOUBLE, OCCUPIED_BY_HALF, estimate, verdict, reason) for estimate, verdict, reason in (
+        (StaticEstimate(1.0, 1.7), SAME, f"occupancy {OUTRANKED} (as fast): needs a timing run"),
+        (StaticEstimate(0.9, 1.2), SAME, f"occupancy {OUTRANKED} (about 10 % faster): needs a timing run"),
+        (StaticEstimate(1.03, 1.7), WORSE, "the machine code got worse: occupancy"),
+        (None, WORSE, "the machine code got worse: occupancy"))),
     *((OCCUPIED_BY_HALF, STATIC, estimate, SAME, "the occupancy rose, which proves no gain: needs a timing "
        "run") for estimate in (None, FASTER, LESS_WAITING, SLOWER)),
     *((STATIC, SPILLING, estimate, WORSE, f"the machine code got worse: {SPILLS}")

@@ -129,6 +129,8 @@ def test_cause_has_evidence_gain_remedy_and_example() -> None:
         f"cause: {cause.key}: {cause.says} sectors per global request 4 -> 32; gain about 56 %, by the counters "
         f"-> {cause.remedy} example: {cause.family} (gpuperf examples)"
     )
+    in_python = msgspec.structs.replace(one, cause="register spilling", in_python=True)
+    assert "num_warps" in " ".join(advice_lines([in_python])) != " ".join(advice_lines([one]))
     by_code = msgspec.structs.replace(one, counted=False)
     assert advice_lines([by_code])[0].strip().startswith("cause: uncoalesced access (sm_90): ")
     for gain, words in ((0.005, "small"), (0.006, "about 1 %")):

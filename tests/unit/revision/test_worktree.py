@@ -179,6 +179,13 @@ def test_outside_of_a_repository(tmp_path: Path) -> None:
         resolve(tmp_path, "HEAD")
 
 
+def test_a_repository_that_cannot_be_written(repository: Path) -> None:
+    shutil.rmtree(repository / ".git/worktrees", ignore_errors=True)
+    (repository / ".git/worktrees").write_text("as good as read-only")
+    with pytest.raises(RevisionError, match=rf"To do: let git write to {repository / '.git'}, or free disk space"):
+        worktree_of(repository, resolve(repository, "HEAD")).__enter__()
+
+
 def test_a_cache_folder_that_cannot_be_written(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocked = repository.parent / "file"
     blocked.write_text("")
