@@ -209,7 +209,7 @@ def test_messages_are_printed_as_they_stand(tmp_path: Path) -> None:
     text = (ROOT / "baselines" / ARCH / "example_suite" / "test_math_cost_ladder.jsonl").read_text(encoding="utf-8")
     if toolchain() not in re.findall(r'"(nvrtc [0-9.]+)"', text):
         pytest.skip(f"the committed baselines are not of {toolchain()}")
-    for name in ("example_suite", f"baselines/{ARCH}"):
+    for name in ("example_suite", f"baselines/{ARCH}", "baselines/cubins"):
         shutil.copytree(ROOT / name, tmp_path / name)
     (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     chosen = [f"{family}:{name}" for name, family in EXAMPLES.items()]
