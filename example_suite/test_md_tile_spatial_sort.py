@@ -40,7 +40,7 @@ def pairs_of_tiles(atoms, order, cutoff):
     for k in range(len(tiles)):
         gap = np.maximum(0, np.maximum(low[k:] - high[k], low[k] - high[k:]))
         near[k, k:] = (gap**2).sum(axis=1) < cutoff**2
-    pairs = np.pad(np.argwhere(near), ((0, 0), (0, 2))).astype(np.int32)
+    pairs = np.pad(np.argwhere(near), ((0, 0), (0, 2))).astype(np.int32, order="C")
     number, place = np.cumsum(near).reshape(near.shape) - 1, np.argsort(order)
     masks = np.full((len(pairs), TILE), 0xFFFFFFFF, dtype=np.uint32)
     for bond in range(-BOND, BOND + 1):

@@ -62,6 +62,7 @@ def test_blur_of_an_image(cuda_kernel, gpu, gpuperf):
 
     branch = measure("branch", BRANCH, 0)
     template = measure("template", TEMPLATE)
+    measure("two sums", TWO_SUMS, 0), measure("loads first", LOADS_FIRST)
     light_branch = measure("light branch", LIGHT_BRANCH, 0)
     assert template.registers < branch.registers
     assert template.time_ns < branch.time_ns
