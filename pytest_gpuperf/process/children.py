@@ -230,9 +230,7 @@ def own_options(config: pytest.Config, folder: Path, root: Path, ini: Path | Non
     yield "--maxfail=0"
     if config.pluginmanager.hasplugin("terminal"):  # they are its own, and -p no:terminal is for the child, too
         yield from ("--verbosity=-1", "--tb=short", "--color=no")
-    workers = config.getoption("numprocesses", None) or config.getoption("tx", None) or hasattr(config, "workerinput")
-    same_python = config.stash[stash.OPTIONS].against_python is None  # else the child's may lack pytest-xdist
-    if config.pluginmanager.hasplugin("xdist") and (workers or same_python):
+    if config.pluginmanager.hasplugin("xdist"):
         yield from ("-n", "0")
     if config.pluginmanager.hasplugin("_cov"):
         yield "--no-cov"

@@ -1,10 +1,10 @@
-"""The process of another revision: it runs a test when the process that gates requests it."""
+"""The process of another revision runs a test on request of the process that gates; this module is a plugin there."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 
 import pytest
 
@@ -14,16 +14,7 @@ from pytest_gpuperf.model.evidence import is_below
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.results import Ended, may_measure
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
-from pytest_gpuperf.timing.process_reference import (
-    REQUEST_TIMEOUT_S,
-    Link,
-    OtherSideLost,
-    Quit,
-    Resume,
-    RunTest,
-    Started,
-    TestEnded,
-)
+from pytest_gpuperf.timing.process_reference import Link, OtherSideLost, Quit, Resume, RunTest, Started, TestEnded
 
 HOW = {
     "passed": "", "failed": "its test fails there: {}", "skipped": "its test is skipped there: {}",
@@ -32,8 +23,25 @@ HOW = {
 """Why a test that ended so left no evidence, or not all of it."""
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(args: list[str], parser: pytest.Parser) -> Generator[None]:
+    """Leave out options of plugins and conftests that this side lacks, each with the word after it if it is loose."""
+    yield
+    known, unknown = parser.parse_known_and_unknown_args(args)
+    loose, options = {*unknown, *known.file_or_dir}, {word for word in unknown if word.startswith("-")}
+    pairs = zip(["", *args], list(args), strict=False)
+    args[:] = [word for before, word in pairs if word not in options and not (before in options and word in loose)]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    task = config.stash[stash.OPTIONS].task
+    assert isinstance(task, RevisionTask)
+    config.pluginmanager.register(RevisionServer(config, task), "gpuperf-revision")
+
+
 class RevisionServer:
-    """A plugin that ``session.reporting`` registers in the revision's process."""
+    """Runs the tests that are asked for, in place of pytest's own loop."""
 
     def __init__(self, config: pytest.Config, task: RevisionTask) -> None:
         self._config = config
@@ -52,7 +60,7 @@ class RevisionServer:
     def _serve(self, items: Mapping[str, pytest.Item]) -> None:
         """Run tests that are asked for; a process that has lost its GPU ends, and another is started for the next."""
         while not stash.run_of(self._config).gpu_lost:
-            request = self._link.receive(RunTest | Resume | Quit, REQUEST_TIMEOUT_S)
+            request = self._link.receive(RunTest | Resume | Quit)
             if isinstance(request, Quit):
                 return
             if isinstance(request, RunTest):

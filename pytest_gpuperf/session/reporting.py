@@ -13,7 +13,6 @@ import pytest
 
 from pytest_gpuperf import stash
 from pytest_gpuperf.formatting import escape_ci_commands
-from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.children import WORKER_ARGUMENTS, answer_signals, end_with_parent, interrupt, run_arguments
 from pytest_gpuperf.process.gpu_fault import FaultPlugin
@@ -28,10 +27,6 @@ from pytest_gpuperf.session import collect_counters, end_of_run
 def begin(config: pytest.Config, options: Options) -> None:
     """Prepare the run as its options say, and register the plugins with its hooks."""
     end_with_parent()
-    if isinstance(options.task, RevisionTask):
-        from pytest_gpuperf.revision.server import RevisionServer  # noqa: PLC0415 SciPy comes with it
-
-        config.pluginmanager.register(RevisionServer(config, options.task), "gpuperf-revision")
     if options.active:
         config.pluginmanager.register(stash.run_of(config).results, "gpuperf-results")
         config.add_cleanup(answer_signals(interrupt, signal.SIGTERM))

@@ -132,7 +132,7 @@ class Link:
         except OSError as problem:
             raise OtherSideLost(f"the other process has ended ({problem.strerror or problem})") from None
 
-    def receive(self, kind: Any, timeout_s: float) -> Any:
+    def receive(self, kind: Any, timeout_s: float = REQUEST_TIMEOUT_S) -> Any:
         """The next message, of one of the types of ``kind``.  Raises ``OtherSideLost``."""
         try:
             if not self._reading.poll(timeout_s):
@@ -231,7 +231,7 @@ def serve_samples(
 ) -> None:
     """Take the samples that are asked for until the other process says to resume.  Raises ``OtherSideLost``."""
     pad = MemoryPad(device)
-    while not isinstance(request := link.receive(Measure | Resume, REQUEST_TIMEOUT_S), Resume):
+    while not isinstance(request := link.receive(Measure | Resume), Resume):
         try:
             if request.pad_bytes:
                 pad.move(request.pad_bytes)

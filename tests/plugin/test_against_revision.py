@@ -110,6 +110,18 @@ def test_workers_of_xdist_compare_with_it_too(project: Suite) -> None:
     assert result.stdout.str().count("comparing with") == 1
 
 
+@pytest.mark.parametrize("options", ["-n 0", "-n2 --dist loadfile", "--dtype half --quick"])
+def test_options_that_the_other_side_lacks_are_left_out_there(project: Suite, options: str) -> None:
+    """Its Python has no pytest-xdist, and its conftest none of the options that the change adds."""
+    python = project.path / "python"
+    project.write("python", f'#!/bin/sh\nexec {sys.executable} "$@" -p no:xdist\n')
+    python.chmod(0o755)
+    project.write("conftest.py", "def pytest_addoption(parser):\n    parser.addoption('--dtype')\n"
+                  "    parser.addoption('--quick', action='store_true')\n")  # fmt: skip
+    result = project.run(*AGAINST, f"--gpuperf-against-python={python}", *options.split())
+    assert (result.ret, outcome(result)) == (0, {"static": 3}), result.stdout.str()
+
+
 def test_selection_is_that_of_both_sides(project: Suite) -> None:
     project.edit("work.cu", "x * 1.5f", "x * 1.5f + b[i]")
     result = project.run(*AGAINST, "test_suite.py::test_work", "-k", "1024")
