@@ -47,7 +47,7 @@ def advise(before: Side, after: Side, red: Collection[str] = ()) -> tuple[Advice
     the figures that the gate found worse.
     """
     case = case_of(before, after)
-    if case is None or _alike(case):
+    if case is None or _alike(case) or case.now.limit == 0:  # where nothing fits, the verdict names the limit
         return ()
     gain = _counted_gain(case) if case.counted else _static_gain(case)
     found: list[tuple[float, Finding]] = []

@@ -73,8 +73,8 @@ def explain_all(
         yield from wrapped(f"figures: {', '.join(_figures(after))}", INDENT)
         yield from wrapped(f"baseline: {_compared(work, before, after)}", INDENT)
         telling = [one for one in work.judgements if one.verdict not in (Verdict.UNCHANGED, Verdict.NEW)]
-        yield from (f"{' ' * INDENT}{line}" for line in described(telling))
         named = work.advice or advice
+        yield from (f"{' ' * INDENT}{line}" for line in described(telling, explained=bool(named)))
         yield from advice_lines(named, MOST_CAUSES)
         if not named:
             none = "none can be named without a baseline" if before is None else "none found"

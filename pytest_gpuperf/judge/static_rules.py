@@ -76,7 +76,7 @@ _local_loads, _local_stores, _fp64, _tensor = (functools.partial(_count_of, name
 _LOCAL = "an array or spilled registers in local memory"
 LOCAL_LOADS = Rule("instructions: local_load", _local_loads, none_is_best, note=_LOCAL)
 LOCAL_STORES = Rule("instructions: local_store", _local_stores, none_is_best, note=_LOCAL)
-FP64 = Rule("instructions: fp64", _fp64, none_is_best, note="a double literal such as 1.0 instead of 1.0f?")
+FP64 = Rule("instructions: fp64", _fp64, none_is_best, note="a double literal such as 1.0?")
 TENSOR = Rule("instructions: tensor", _tensor, lambda was, now: none_is_best(now, was), note="tensor cores lie idle")
 OCCUPANCY = Rule("occupancy", _occupancy, large_steps_count, "%")
 REGISTERS = Rule("registers", lambda r: r.profile.registers, noted)

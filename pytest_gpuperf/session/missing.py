@@ -234,10 +234,13 @@ def _target_lines(run: Run) -> Iterator[tuple[str, bool]]:
 
 
 def elsewhere(run: Run) -> str:
-    """Baselines between pytest's root and the tests, where the root has none: that of the project in a monorepo."""
+    """Baselines of the tests, where pytest's root has none: of a project between the two, or of one around the root."""
     root, name = run.config.rootpath, run.options.baselines.name
-    above = {one for test in run.results.evidence for one in (root / test.module).parents if root in one.parents}
-    found = sorted(folder for folder in above if (folder / name / manifest.FILE).is_file())
+    files = {root / test.module for test in run.results.evidence}
+    records = [
+        (one, f"*/{file.relative_to(one).with_suffix(layout.RECORDS)}") for file in files for one in file.parents
+    ]
+    found = sorted(at for at, own in records if any((at / name).glob(manifest.FILE if root in at.parents else own)))
     if not found or run.store.root.exists():
         return ""
     return f"these tests have their baselines in {found[0] / name}. To do: run them with --rootdir={found[0]}"

@@ -88,6 +88,7 @@ def test_red_workload_says_its_cause_and_remedy_on_one_screen_and_afterwards(exp
     status, out, err = command("test_hog.py::test_hog")
     assert (status, err) == (0, "")
     assert "cause: register spilling" in out
+    assert "(an array or spilled" not in out, "a cause replaces the notes of changes, which know one language alone"
     assert "test_copy" not in out
     status, out, _ = command("test_hog.py::test_copy [rows]")
     assert (status, "[rows]" in out) == (0, True)

@@ -248,30 +248,41 @@ def test_left_out_architecture_is_said(under_ci: Suite, monkeypatch: pytest.Monk
     result.stdout.fnmatch_lines(["partial run: --gpuperf-arch leaves out sm_80, with baselines"])
 
 
+def moved(suite: Suite, folder: str, *names: str) -> Path:
+    """The folder with the tests and these files."""
+    (suite.path / folder).mkdir(parents=True)
+    for name in ("test_suite.py", "work.cu", "other.cu", "conftest.py", *names):
+        shutil.move(suite.path / name, suite.path / folder / name)
+    return suite.path / folder
+
+
 def test_run_in_another_root_names_its_folder(under_ci: Suite) -> None:
-    below = under_ci.path / "below"
-    below.mkdir()
-    for name in ("test_suite.py", "work.cu", "other.cu", "conftest.py"):
-        shutil.move(under_ci.path / name, below / name)
+    below = moved(under_ci, "below")
     result = under_ci.run("--gpuperf", "below", "--rootdir=below")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines([f"there are no baselines in {below / 'baselines'} (rootdir {below}): *--rootdir *"])
 
 
-def test_run_above_a_project_names_its_folder_and_makes_no_other(
-    recorded: Suite, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("above", [True, False])
+def test_run_beside_a_project_names_its_folder_and_makes_no_other(
+    recorded: Suite, monkeypatch: pytest.MonkeyPatch, *, above: bool
 ) -> None:
-    project = recorded.path / "libs/kern"
-    project.mkdir(parents=True)
-    for name in ("test_suite.py", "work.cu", "other.cu", "conftest.py", "baselines"):
-        shutil.move(recorded.path / name, project / name)
+    """Pytest's root is above the project, or below: an ini file that came later moved it there."""
+    project, root = recorded.path, recorded.path / "libs/kern"
+    if above:
+        project, root = moved(recorded, "libs/kern", "baselines"), project
+    else:
+        moved(recorded, "libs/kern")
+        recorded.write("libs/kern/pytest.ini", "[pytest]\n")
+        for file in (recorded.path / "baselines").glob("*/*.jsonl"):
+            file.rename((file.parent / "libs/kern").mkdir(parents=True) or file.parent / "libs/kern" / file.name)
     line = f"*these tests have their baselines in {project / 'baselines'}. To do: run them with --rootdir={project}"
     for flag, status in (("--gpuperf", 0), ("--update-baselines=new", 1)):
-        result = recorded.run(flag, "libs")
+        result = recorded.run(flag, "libs/kern")
         result.stdout.fnmatch_lines([line])
-        assert (result.ret, (recorded.path / "baselines").exists()) == (status, False)
+        assert (result.ret, (root / "baselines").exists()) == (status, False)
     monkeypatch.setenv("CI", "true")
-    assert recorded.run("--gpuperf", "libs", f"--rootdir={project}").ret == 0
+    assert recorded.run("--gpuperf", "libs/kern", f"--rootdir={project}").ret == 0
 
 
 # --- beside other plugins ------------------------------------------------------------------------

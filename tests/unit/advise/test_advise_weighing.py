@@ -31,6 +31,12 @@ def test_the_machine_code_names_uncoalesced_access_first() -> None:
     assert advise(*timed)[0].gain == pytest.approx(1 - 100 / 110, abs=1e-3)  # times bound it
 
 
+def test_a_kernel_that_does_not_fit_its_gpu_has_no_cause() -> None:
+    """The verdict names the limit that it breaks, and no figure compares with none."""
+    assert advise(static("a", load()), static("b", load(), warps=32, registers=64))[0].cause == "occupancy lost"
+    assert advise(static("a", load()), static("b", load(), warps=0, registers=64)) == ()
+
+
 def test_a_cause_is_outweighed_where_the_whole_became_faster() -> None:
     """From scattered stores to a tile with conflicts is a gain, and the conflicts are worth a word nevertheless."""
     wavefronts = load(op="shared_load", times=4.0), load(op="shared_store", times=4.0)

@@ -46,7 +46,7 @@ def with_classes(**counts: int) -> dict[str, Any]:
     ({}, {"shared_bytes": 2048}, SAME, "static shared memory 1024 -> 2048 bytes"),
     ({}, {"constant_bytes": 564}, SAME, "constant memory 560 -> 564 bytes"),
     ({}, {"code_bytes": 2048}, SAME, "code size 1024 -> 2048 bytes"),
-    ({}, with_classes(fp64=3), WORSE, "instructions: fp64 0 -> 3 (a double literal such as 1.0 instead of 1.0f?)"),
+    ({}, with_classes(fp64=3), WORSE, "instructions: fp64 0 -> 3 (a double literal such as 1.0?)"),
     (with_classes(fp64=3), with_classes(fp64=9), SAME, "instructions: fp64 3 -> 9"),
     (with_classes(fp64=3), {}, BETTER, "instructions: fp64 3 -> 0"),
     ({}, with_classes(local_load=3), WORSE,
