@@ -237,9 +237,7 @@ def elsewhere(run: Run) -> str:
     """Baselines of the tests, where pytest's root has none: of a project between the two, or of one around the root."""
     root, name = run.config.rootpath, run.options.baselines.name
     files = {root / test.module for test in run.results.evidence}
-    records = [
-        (one, f"*/{file.relative_to(one).with_suffix(layout.RECORDS)}") for file in files for one in file.parents
-    ]
+    records = [(at, f"*/{file.relative_to(at).with_suffix(layout.RECORDS)}") for file in files for at in file.parents]
     found = sorted(at for at, own in records if any((at / name).glob(manifest.FILE if root in at.parents else own)))
     if not found or run.store.root.exists():
         return ""

@@ -30,7 +30,7 @@ class Pattern(NamedTuple):
     sectors: float | None = None
     wavefronts: float | None = None
     words: frozenset[int] = frozenset()
-    """Distinct 4-byte words of global memory; empty if data decide."""
+    """Addresses of distinct pieces of global memory, of 4 bytes or the access's own size; empty if data decide."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -64,13 +64,13 @@ def pattern_of(step: Step, address: Value, active: Sequence[bool]) -> Pattern:
     taken = [place for place, on in zip(lanes_of(address.bits), active, strict=True) if on]
     if step.klass.startswith("shared"):
         return Pattern(step.klass, size, count, None, bank_wavefronts(taken, size))
-    sectors, words = (_chunks(taken, size, chunk) for chunk in (SECTOR, WORD_BYTES))
+    sectors, words = (_chunks(taken, size, chunk) for chunk in (SECTOR, min(size, WORD_BYTES)))
     return Pattern(step.klass, size, count, len(sectors), None, words)
 
 
 def _chunks(places: Sequence[int], size: int, chunk: int) -> frozenset[int]:
-    """Aligned pieces of ``chunk`` bytes that these addresses touch."""
-    return frozenset(part for place in places for part in range(place // chunk, (place + size - 1) // chunk + 1))
+    """Addresses of the aligned pieces of ``chunk`` bytes that these addresses touch."""
+    return frozenset(part for place in places for part in range(place - place % chunk, place + size, chunk))
 
 
 def bank_wavefronts(places: Sequence[int], size: int) -> int:
@@ -101,8 +101,8 @@ def accesses_of(visits: Iterable[Visit]) -> tuple[Access, ...]:
         seen[pattern.op] |= new
         total = found[pattern._replace(words=frozenset())]
         total[0] += visit.times * visit.data_share
-        total[1] += WORD_BYTES * visit.times * len(new)
-        total[2] += WORD_BYTES * visit.times * len(new) if visit.step.address in scratch else 0
+        for figure in (1, 2) if visit.step.address in scratch else (1,):
+            total[figure] += min(pattern.bytes, WORD_BYTES) * visit.times * len(new)
     records = [
         Access(op=kind.op, bytes=kind.bytes, times=rounded(times), lanes=kind.lanes, sectors=kind.sectors,
                wavefronts=kind.wavefronts, distinct=rounded(distinct), scratch=rounded(again))

@@ -26,6 +26,7 @@ extern "C" __global__ void pitched(const float* in, float* out, int pitch) {
 }
 extern "C" __global__ void shifted(const float* in, float* out) { out[INDEX] = in[INDEX + 1]; }
 extern "C" __global__ void wide(const float4* in, float4* out) { out[INDEX] = in[INDEX]; }
+extern "C" __global__ void bytes(const char* in, char* out) { out[64 * INDEX] = in[64 * INDEX]; }
 extern "C" __global__ void gathered(const float* in, const int* from, float* out) { out[INDEX] = in[from[INDEX]]; }
 template <int Width> __device__ void through_tile(const float* in, float* out) {
     __shared__ float tile[32][Width];
@@ -74,6 +75,7 @@ ACCESSES: list[tuple[str, str, dict[str, float | None]]] = [
     ("pitched", "global_load", {"sectors": 32}),  # by what the caller alone knows
     ("shifted", "global_load", {"sectors": 5, "wavefronts": None}),
     ("wide", "global_load", {"bytes": 16, "sectors": 16, "distinct": 512}),
+    ("bytes", "global_store", {"sectors": 32, "distinct": 32}),
     ("tile32", "shared_load", {"wavefronts": 32}),
     ("tile33", "shared_load", {"wavefronts": 1}),
     ("tile32", "shared_store", {"wavefronts": 1}),
