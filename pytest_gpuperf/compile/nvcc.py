@@ -13,13 +13,7 @@ import subprocess
 from pathlib import Path
 
 from pytest_gpuperf.atomic_write import scratch_folder
-from pytest_gpuperf.compile.compile_errors import (
-    ERROR_LINE,
-    STATIC_EXTRA,
-    BadOption,
-    CompileProblem,
-    ToolchainMissing,
-)
+from pytest_gpuperf.compile.compile_errors import ERROR_LINE, STATIC_EXTRA, BadOption, CompileProblem, ToolchainMissing
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.machine_code.symbols import find_kernel, named_alike, readable
 from pytest_gpuperf.compile.nvrtc import Compiled, compile_cubin, refusal

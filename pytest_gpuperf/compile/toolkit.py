@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib
+import os
 import re
 import shutil
 import signal
@@ -33,6 +35,9 @@ class InstalledTool(NamedTuple):
 def nvrtc_bindings() -> ModuleType:
     """``cuda.bindings.nvrtc`` with its library loaded, and kept from handling Ctrl-C.  Raises ``ToolchainMissing``."""
     module = load_bindings("NVRTC", "nvrtcVersion", f"{STATIC_EXTRA}, or point CUDA_PATH at a CUDA toolkit")
+    loaded = importlib.import_module("cuda.pathfinder").load_nvidia_dynamic_lib("nvrtc")
+    for builtins in Path(loaded.abs_path or os.sep).parent.glob("libnvrtc-builtins.so.*"):
+        ctypes.CDLL(str(builtins))  # NVRTC asks for it by name alone, and a folder of CUDA_PATH is not searched
     leave_interrupts_alone(module)
     return module
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import NoReturn
 
+import cuda.pathfinder
+import msgspec
 import pytest
 
 from pytest_gpuperf.compile import compiler
@@ -56,6 +59,18 @@ def test_without_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "cuda.bindings.nvrtc", bindings)
         with pytest.raises(ToolchainMissing, match=rf"cuda-bindings and NVRTC cannot be loaded.*{words}.*{REMEDY}"):
             nvrtc_bindings()
+
+
+def test_library_beside_the_compiler_is_loaded_with_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """NVRTC asks the dynamic linker for it, which does not know the folder of a copy that ``CUDA_PATH`` names."""
+    nvrtc_bindings()  # the bindings look for NVRTC once
+    nvrtc_bindings.cache_clear()
+    beside = tmp_path / "libnvrtc-builtins.so.13.0"
+    shutil.copy(msgspec._core.__file__, beside)  # any library
+    found = SimpleNamespace(abs_path=str(tmp_path / "libnvrtc.so.13"))
+    monkeypatch.setattr(cuda.pathfinder, "load_nvidia_dynamic_lib", lambda _name: found)
+    nvrtc_bindings()
+    assert str(beside) in Path("/proc/self/maps").read_text()
 
 
 @pytest.mark.parametrize(
