@@ -109,7 +109,7 @@ class WorkloadComparison:
         work, native = self.work, self.facts.arch if self.facts is not None else ""
         named = [one.arch for one in work.advice]
         own = [arch for arch in work.static if plain(arch) == native]
-        red = [judgement.target for judgement in work.judgements if judgement.verdict.is_regression]
+        red = [judgement.target for judgement in work.judgements if judgement.may_be_intended]
         return next((arch for arch in (*named, *own, *red, *work.static) if arch in work.static), native)
 
     def compared(self, arch: str) -> VersionPair:
@@ -167,14 +167,9 @@ def explain_each(estimates: Estimates, comparisons: Sequence[WorkloadComparison]
 
 
 def side_of(
-    arch: str,
-    static: StaticRecord | None,
-    time: TimeRecord | None,
-    facts: DeviceFacts | None,
-    estimate: WarpEstimate | None,
-    counters: dict[str, float] | None = None,
-    compared_ns: float | None = None,
-) -> Side:
+    arch: str, static: StaticRecord | None, time: TimeRecord | None, facts: DeviceFacts | None,
+    estimate: WarpEstimate | None, counters: dict[str, float] | None = None, compared_ns: float | None = None,
+) -> Side:  # fmt: skip
     """One side; its time is ``compared_ns``, which the verdict compared, or else the mean of its rounds.
 
     Its grid is that of the timed launch, or, where nothing was timed, of the one without a GPU.

@@ -57,12 +57,11 @@ def accept(run: Run) -> list[Recorded]:
     had = {(one.target, one.key): getattr(one.before, "rounds", ()) for one in timed_records}
     timed = {key for (target, key), record in time.items() if record.rounds != had[target, key]}
     static = wanted_static(store, accepted, options, timed)
-    changed = [
-        Recorded(
-            key=key, target=arch, before=_recorded(store, arch, key, toolchain), after=new, refused=why_unfit(new, arch)
-        )
-        for (arch, toolchain, key), new in static.items()
-    ]
+    changed = []
+    for (arch, toolchain, key), new in static.items():
+        known = (store.static(arch, key, one) for one in store.compilers(arch, key, toolchain))
+        old = next(filter(None, known), None)
+        changed += [Recorded(key=key, target=arch, before=old, after=new, refused=why_unfit(new, arch))]
     static = {place: new for (place, new), one in zip(static.items(), changed, strict=True) if not one.refused}
     named = {one.cubin for one in static.values()} | {one.cubin for one in time.values()}
     cubins = [cubin for sha256, cubin in unpacked(accepted).items() if sha256 in named]
@@ -119,12 +118,6 @@ def wanted_static(
                         kept = record if known is None else under_recorded_launch(record, known, arch)
                         update[arch, workload.toolchain, key] = kept
     return update
-
-
-def _recorded(store: BaselineStore, arch: str, key: Key, toolchain: str) -> StaticRecord | None:
-    """Of this compiler, or else of another one."""
-    names = (toolchain, *reversed(store.compilers(arch, key)))
-    return next((found for name in names if (found := store.static(arch, key, name)) is not None), None)
 
 
 def _figures(record: StaticRecord, old: StaticRecord | None = None) -> StaticRecord:

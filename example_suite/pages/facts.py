@@ -115,8 +115,8 @@ class Recorded:
     def static(self, pair: Pair, workload: str, arch: str = ARCH) -> StaticRecord | None:
         """Of any compiler version, or of code for this architecture alone (``sm_90a``); None for a callable."""
         key = pair.key(workload)
-        places = ((target, tool) for target in (arch, f"{arch}a") for tool in self.store.compilers(target, key))
-        return next((self.store.static(target, key, tool) for target, tool in places), None)
+        places = ((target, tool) for target in (arch, f"{arch}a") for tool in self.store.compilers(target, key, ""))
+        return next(filter(None, (self.store.static(target, key, tool) for target, tool in places)), None)
 
     def time_ns(self, pair: Pair, workload: str) -> float | None:
         """Nanoseconds of a run; None without a record."""

@@ -47,7 +47,7 @@ def baseline_of_any_compiler(
     store: Baselines, arch: str, work: WorkloadEvidence, workloads: Collection[WorkloadEvidence]
 ) -> tuple[StaticRecord | None, str]:
     """``static_baseline`` of the compiler of ``work``, else of the latest other one that has one; and which it is."""
-    for toolchain in (work.toolchain, *reversed(store.compilers(arch, work.key))):
+    for toolchain in store.compilers(arch, work.key, work.toolchain):
         found = static_baseline(store, arch, toolchain, work, workloads)
         if found is not None:
             return found, toolchain

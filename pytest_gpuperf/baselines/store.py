@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import hashlib
 import os
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -82,10 +83,11 @@ class Baselines:
         """Static evidence of a workload for ``arch`` (``sm_90``) and ``toolchain`` (``nvrtc 13.0.88``)."""
         return self.of_test(arch, key, toolchain).get(key.workload)
 
-    def compilers(self, arch: str, key: Key) -> tuple[str, ...]:
-        """Toolchains that have static evidence of a workload: they tell NOT-COMPARABLE from NEW."""
+    def compilers(self, arch: str, key: Key, own: str) -> list[str]:
+        """The ``own`` toolchain, then others that have evidence of a workload, the latest first."""
         tests = self._by_compiler(arch, key.module).items()
-        return tuple(sorted(name for name, those in tests if key.workload in those.get(key.test, {})))
+        others = {name for name, those in tests if key.workload in those.get(key.test, {})} - {own}
+        return [own, *sorted(others, key=lambda name: [*map(int, re.findall(r"\d+", name))], reverse=True)]
 
     def time(self, device: str, key: Key) -> TimeRecord | None:
         """Time evidence of a workload on a GPU model (``nvidia-h200``)."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.compile.machine_code.cubin import module_variables
-from pytest_gpuperf.compile.machine_code.occupancy import occupancy
+from pytest_gpuperf.compile.machine_code.occupancy import BLOCKS_PER_CLUSTER, occupancy
 from pytest_gpuperf.compile.machine_code.symbols import readable
 from pytest_gpuperf.device.arguments import Argument, Source, array_facts, prepare
 from pytest_gpuperf.device.device_errors import LaunchError
@@ -137,9 +137,12 @@ class Launch:
     def occupancy(self) -> dict[str, Occupancy]:
         """Theoretical occupancy by target architecture."""
         return {
-            arch: occupancy(profile, arch, math.prod(self._block_on(arch)), self.dynamic_shared_bytes)
+            arch: occupancy(
+                profile, arch, math.prod(self._block_on(arch)), self.dynamic_shared_bytes,
+                clustered=math.prod(self.attributes.cluster or (1,)) > 1,
+            )
             for arch, profile in self.kernel.profiles.items()
-        }
+        }  # fmt: skip
 
     def _block_on(self, arch: str) -> Dim3:
         """Of this launch, unless the compiler chose the block, and another one there."""
@@ -202,7 +205,7 @@ def attributes_of(launch: str) -> LaunchAttributes:
 
 def require_limits(binary: KernelBinary, facts: DeviceFacts, launch: Configuration) -> None:
     """Raise ``LaunchError`` for what the driver would call an invalid value; all else that it refuses it names."""
-    grid, block, dynamic_bytes, _ = launch
+    grid, block, dynamic_bytes, (_, cluster) = launch
     threads, static_bytes = math.prod(block), binary.profile.shared_bytes
     most_threads = min(facts.max_threads_per_block, binary.max_threads_per_block or facts.max_threads_per_block)
     most_bytes, why = facts.shared_bytes_per_block_optin, ""
@@ -217,6 +220,8 @@ def require_limits(binary: KernelBinary, facts: DeviceFacts, launch: Configurati
     elif not 0 <= dynamic_bytes <= most_bytes - static_bytes:
         why = f"{static_bytes} bytes of static and {dynamic_bytes} of dynamic shared memory per block are beyond the "
         why += f"device's limit of {most_bytes}"
+    elif cluster is not None and (math.prod(cluster) > BLOCKS_PER_CLUSTER or any(map(operator.mod, grid, cluster))):
+        why = f"cluster={cluster} has more than {BLOCKS_PER_CLUSTER} blocks, or does not divide grid={grid}"
     if why:
         raise LaunchError(f"{binary.name}: {why}")
 

@@ -10,14 +10,14 @@ An estimate of the whole kernel overrides a single figure (``static_weight``), w
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from pytest_gpuperf.judge import static_rules
 from pytest_gpuperf.judge.same_work import LAUNCH_CHANGED, SAME_CODE, tuned_otherwise
 from pytest_gpuperf.judge.static_rules import Direction, Rule
-from pytest_gpuperf.model.evidence import UNKNOWN_TOOLCHAIN, Key, StaticRecord, is_known, same_toolchain
+from pytest_gpuperf.model.evidence import UNKNOWN_TOOLCHAIN, Key, StaticRecord, is_known
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 
 
@@ -36,12 +36,12 @@ def compare_static(
     if same_code and (old.block, old.dynamic_shared_bytes) == (new.block, new.dynamic_shared_bytes):
         return judgement(verdict=Verdict.UNCHANGED)
     changes = tuple(differences(old, new))
-    if toolchains and not same_toolchain(*toolchains):
-        same_source = all(map(is_known, toolchains)) and bool(new.source_hash) and old.source_hash == new.source_hash
-        verdict, reason, changes = _across_compilers(toolchains, changes, same_source=same_source)
-        return judgement(verdict=verdict, reason=reason, changes=changes)
+    known = toolchains is None or all(map(is_known, toolchains))
+    if toolchains and not (known and toolchains[0] == toolchains[1]):
+        same_source = known and bool(new.source_hash) and old.source_hash == new.source_hash
+        return _across_compilers(judgement, toolchains, changes, same_source=same_source)
     worse, better = ([one.what for one in changes if one.direction == way] for way in ("worse", "better"))
-    what = "the launch of the same machine code" if same_code else "the machine code"
+    what, notes = ("the launch", (SAME_CODE,)) if same_code else ("the machine code", ())
     if tuned := tuned_otherwise(old.config, new.config):
         verdict, reason = Verdict.NOT_COMPARABLE, f"{tuned}: {_SETTLE}"
     elif worse:
@@ -49,26 +49,26 @@ def compare_static(
     elif better:
         verdict, reason = Verdict.BETTER, f"{what} got better: {', '.join(better)}"
     else:
-        launch = f"{SAME_CODE}; {LAUNCH_CHANGED} ({', '.join(map(str, changes))}): needs a timing run"
+        launch = f"{LAUNCH_CHANGED} ({', '.join(map(str, changes))}): needs a timing run"
         verdict, reason = Verdict.SAME, launch if same_code else NOTHING_GATES
-    return judgement(verdict=verdict, reason=reason, changes=changes)
+    return judgement(verdict=verdict, reason=reason, changes=changes, notes=notes)
 
 
 def _across_compilers(
-    toolchains: tuple[str, str], changes: tuple[Change, ...], *, same_source: bool
-) -> tuple[Verdict, str, tuple[Change, ...]]:
+    judgement: Callable[..., Judgement], toolchains: tuple[str, str], changes: Iterable[Change], *, same_source: bool
+) -> Judgement:
     """WORSE by what costs by itself; else the same source is SAME, and what was edited as well is not comparable."""
     was, now = (one or UNKNOWN_TOOLCHAIN for one in toolchains)
     same = "compile with the same version" if is_known(now) else "build it with CUDA 13, whose code names its compiler"
-    reason = f"the baseline was compiled by {was}, this is {now}: {same}, or accept it with pytest --update-baselines"
+    compilers = f"the baseline was compiled by {was}, this is {now}"
     neutral = functools.partial(msgspec.structs.replace, direction="neutral", note="")
     changes = tuple(one if one.what in ACROSS_COMPILERS else neutral(one) for one in changes)
-    worse = ", ".join(one.what for one in changes if one.direction == "worse")
-    if worse:
-        return Verdict.WORSE, f"{reason}; but it got worse: {worse}", changes
-    if same_source:
-        return Verdict.SAME, f"another compiler, the same source: {NOTHING_GATES}", changes
-    return Verdict.NOT_COMPARABLE, reason, changes
+    verdict, reason = Verdict.NOT_COMPARABLE, f"another compiler: {same}, or accept it with pytest --update-baselines"
+    if worse := ", ".join(one.what for one in changes if one.direction == "worse"):
+        verdict, reason = Verdict.WORSE, f"the machine code got worse: {worse}"
+    elif same_source:
+        verdict, reason = Verdict.SAME, f"another compiler, the same source: {NOTHING_GATES}"
+    return judgement(verdict=verdict, reason=reason, changes=changes, notes=(compilers,))
 
 
 ACROSS_COMPILERS = frozenset(

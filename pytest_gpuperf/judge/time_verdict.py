@@ -30,7 +30,7 @@ from pytest_gpuperf.model.evidence import Key, Record
 from pytest_gpuperf.model.limits import Limits
 from pytest_gpuperf.model.task import SuspectPlace
 from pytest_gpuperf.model.time_record import Identity, Round
-from pytest_gpuperf.model.verdict import NOT_CONFIRMED, EvidenceKind, Judgement, TimeFigures, Verdict
+from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, TimeFigures, Verdict
 
 REMARKED = 0.05
 """A time that differs by more than this from the recorded one gets a remark."""
@@ -146,7 +146,7 @@ def by_record(case: TimeCase, times_ns: Sequence[float], bound: float, unpaired:
 
 def not_confirmed(suspected: Judgement, why: str) -> Judgement:
     """What one process proved at its whole share of the error rate, where no second one could speak: it stands."""
-    return msgspec.structs.replace(suspected, reason=f"{NOT_CONFIRMED}{why}; {suspected.reason}")
+    return msgspec.structs.replace(suspected, notes=(f"not confirmed: {why}", *suspected.notes))
 
 
 def figures(case: TimeCase, first: Comparison, second: Comparison | None = None) -> TimeFigures:
@@ -171,7 +171,7 @@ def _confirmed(limits: Limits, first: Comparison, second: Comparison | None) -> 
     if decision is Decision.SLOWER:
         return Verdict.SLOWER, f"{slower}, in two processes"
     if decision is None and second.trends_slower(limits):
-        return Verdict.SLOWER, f"{NOT_CONFIRMED}a second process was undecided after {len(second.r)} blocks; {slower}"
+        return Verdict.SLOWER, f"not confirmed: a second process was undecided after {len(second.r)} blocks; {slower}"
     ratios = f"x{first.ratio:.3f} and x{second.ratio:.3f}"
     return Verdict.INCONCLUSIVE, f"{slower} in one process, not reproduced in a second: {ratios}"
 

@@ -105,7 +105,7 @@ class Occupancy(Record, frozen=True):
     fraction: float
     """Resident warps over the architecture's maximum, 0 to 1."""
     limiter: str
-    """What limits it: ``registers``, ``shared memory``, ``warps`` or ``blocks``; 0 blocks: what it breaks."""
+    """``registers``, ``shared memory``, ``warps`` or ``blocks`` limit it; 0 blocks: what it breaks, or ``clusters``."""
 
 
 class StaticRecord(Record, frozen=True):
@@ -185,8 +185,3 @@ UNKNOWN_TOOLCHAIN = "unknown"
 def is_known(toolchain: str) -> bool:
     """Whether the name tells one compiler from another: it has a version."""
     return any(character.isdigit() for character in toolchain)
-
-
-def same_toolchain(one: str, other: str) -> bool:
-    """Whether the two are known to be one compiler; two unknown ones are not."""
-    return one == other and is_known(one)

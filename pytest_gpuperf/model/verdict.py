@@ -15,10 +15,6 @@ SECONDARY: Mapping[SecondaryKind, str] = MappingProxyType(
     {"memory": "memory_bytes", "accuracy": "accuracy", "host": "host"}
 )
 """Kinds of secondary metrics, and the field of a record with their figures."""
-NOT_CONFIRMED = "not confirmed: "
-"""How the reason of a regression begins where no second process could speak."""
-UNFIT = "does not fit "
-"""How the reason begins where no block of the launch fits an SM: no update accepts that, and no cause is sought."""
 
 
 class Verdict(enum.Enum):
@@ -153,14 +149,16 @@ class Judgement(Record, frozen=True):
     changes: tuple[Change, ...] = ()
     time: TimeFigures | None = None
     notes: tuple[str, ...] = ()
-    """Health warnings and attributions that travel with the verdict."""
+    """Health warnings and attributions that travel with the verdict; every message has them."""
+    fits: bool = True
+    """False where no block of the launch fits an SM: no update accepts that, and no cause is sought."""
     renamed: bool = False
     """NEW, and it seems to be a workload that lost its test: its reason says which."""
 
     @property
     def may_be_intended(self) -> bool:
         """Whether it is a regression that an update may accept."""
-        return self.verdict.is_regression and not self.reason.startswith(UNFIT)
+        return self.verdict.is_regression and self.fits
 
     @property
     def is_undecided(self) -> bool:

@@ -12,7 +12,7 @@ import msgspec
 from pytest_gpuperf.advise.causes import BY_KEY
 from pytest_gpuperf.formatting import first_of, time_basis, time_step
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.verdict import NOT_CONFIRMED, SECONDARY, Advice, Change, Judgement, Verdict
+from pytest_gpuperf.model.verdict import SECONDARY, Advice, Change, Judgement, Verdict
 
 WIDTH, SCREEN_ROWS = 100, 24
 FOOT_ROWS = 1
@@ -132,13 +132,13 @@ def described(
 
 
 def _body(judgement: Judgement, changes: Sequence[Change], named: int, also: int) -> list[str]:
-    """Changes for the worse, then the others, then the reason, unless the changes say it."""
-    lines = _listed("", [change for change in changes if change.direction != "neutral"], named)
+    """Changes for the worse, then the others, then the reason, unless the changes say it, and notes."""
+    gating = sorted((one for one in changes if one.direction != "neutral"), key=lambda one: one.direction == "better")
+    lines = _listed("", gating, named)
     lines += _listed("also: ", [change for change in changes if change.direction == "neutral"], also)
     by_figures = judgement.verdict in (Verdict.WORSE, Verdict.BETTER) and judgement.kind in SECONDARY
-    of_launch = judgement.verdict is Verdict.NOT_COMPARABLE or judgement.reason.startswith("the launch of ")
-    named_above = changes and (by_figures or (judgement.kind == "static" and not of_launch))
-    reason = "" if named_above and not judgement.reason.startswith(NOT_CONFIRMED) else judgement.reason
+    of_code = judgement.kind == "static" and judgement.fits and judgement.verdict is not Verdict.NOT_COMPARABLE
+    reason = "" if changes and (by_figures or of_code) else judgement.reason
     return [*lines, *(" " * INDENT + text for text in (reason, *judgement.notes) if text)]
 
 

@@ -26,7 +26,7 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.time_record import WorkloadRecords
-from pytest_gpuperf.model.verdict import SECONDARY, UNFIT, Judgement, Verdict
+from pytest_gpuperf.model.verdict import SECONDARY, Judgement, Verdict
 from pytest_gpuperf.revision.against import AGAINST, reworded
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
 from pytest_gpuperf.run import Run
@@ -35,8 +35,7 @@ from pytest_gpuperf.test_record import CompiledKernel, TestRecord
 
 def may_change(judgement: Judgement) -> bool:
     """On changed code, that fits: an estimate of the whole may outrank it, and proven causes add to it."""
-    changed = judgement.verdict in (Verdict.SAME, Verdict.WORSE, Verdict.BETTER)
-    return changed and not judgement.reason.startswith(UNFIT)
+    return judgement.fits and judgement.verdict in (Verdict.SAME, Verdict.WORSE, Verdict.BETTER)
 
 
 def judge_test(run: Run, test: TestRecord, *, whole: bool) -> str:
@@ -96,12 +95,12 @@ def judge_static(run: Run, work: WorkloadEvidence, test: TestRecord, estimates: 
     for arch, record in work.static.items():
         old, made_by[arch] = baseline_of_any_compiler(store, arch, work, workloads)
         launched = record if old is None else under_recorded_launch(record, old, arch)
-        if unfit := why_unfit(launched, arch):
-            judged[arch] = Judgement(key=key, target=arch, kind="static", verdict=Verdict.WORSE, reason=unfit)
-        elif old is None:
+        if old is None:
             judged[arch] = missing_static(key, arch)
         else:
             judged[arch] = compare_static(key, arch, old, launched, toolchains=(made_by[arch], compiler))
+        if unfit := why_unfit(launched, arch):
+            judged[arch] = msgspec.structs.replace(judged[arch], verdict=Verdict.WORSE, reason=unfit, fits=False)
     changed = [arch for arch, one in judged.items() if made_by[arch] == compiler and may_change(one)]
     comparison = WorkloadComparison(estimates, work, workloads, None)
     if changed:

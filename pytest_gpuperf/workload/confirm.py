@@ -20,7 +20,7 @@ from pytest_gpuperf.device.device_errors import LockError
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect, not_confirmed
 from pytest_gpuperf.model.task import ConfirmTask, SuspectPlace
 from pytest_gpuperf.model.time_record import CALLABLE
-from pytest_gpuperf.model.verdict import NOT_CONFIRMED, Judgement, Verdict
+from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.process.children import LOG_LINES, errors_in, log_lines, run_task
 from pytest_gpuperf.revision.against import AGAINST
 from pytest_gpuperf.run import Run
@@ -90,7 +90,7 @@ def _unsettled(suspect: Suspect, why: str) -> Judgement:
     """A loss stands, and a gain does not, where no second process can speak."""
     if suspect.judgement.verdict.is_regression:
         return not_confirmed(suspect.judgement, why)
-    return msgspec.structs.replace(suspect.judgement, verdict=Verdict.SAME, reason=f"{NOT_CONFIRMED}{why}")
+    return msgspec.structs.replace(suspect.judgement, verdict=Verdict.SAME, reason=f"not confirmed: {why}")
 
 
 def _in_another_process(

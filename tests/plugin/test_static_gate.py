@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import html
+import json
 import re
 import shutil
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from suite_under_test import HOG, hog_test
+from suite_under_test import HOG, hog_test, sections
 
 from pytest_gpuperf.compile.machine_code import sass
 
@@ -100,7 +102,11 @@ def test_missing_baselines_fail_under_ci(suite, monkeypatch):
     assert suite.run("--gpuperf", "-k", "other").ret == 0
 
 
+WHO = r"    the baseline was compiled by nvrtc 12\.0\.88, this is nvrtc 13\.0\.88"
+
+
 def test_another_compiler_is_compared_by_what_costs_by_itself(suite):
+    """Each report has the figures of both sides, and names both compilers."""
     suite.run("--update-baselines", "--gpuperf-arch=sm_90")
     suite.blame_another_compiler()
     suite.run("--gpuperf").stdout.fnmatch_lines(["3 workloads: 3 UNCHANGED"])
@@ -111,7 +117,7 @@ def test_another_compiler_is_compared_by_what_costs_by_itself(suite):
     result.stdout.re_match_lines(
         [r"test_suite\.py::test_work\[1024\] and 1 workload more like it: work  NOT-COMPARABLE  on sm_90 .*",
          r"    also: instructions .*",
-         r"    the baseline was compiled by nvrtc 12\.\S+, this is nvrtc 13\.\S+: compile with the same version, or .*"]
+         r"    another compiler: compile with the same version, or accept it with pytest --update-baselines", WHO]
     )  # fmt: skip
     suite.write("hog.cu", HOG)
     suite.write("test_hog.py", hog_test())
@@ -120,9 +126,17 @@ def test_another_compiler_is_compared_by_what_costs_by_itself(suite):
     suite.edit("test_hog.py", *RED)
     red = suite.run("--update-baselines=new", *ALONE[1:])
     assert "0 baselines written" in red.stdout.str()
-    red = suite.run(*ALONE)
+    red = suite.run(*ALONE, "--gpuperf-report=all.md,all.html,all.json")
     assert red.ret == 1
-    red.stdout.fnmatch_lines(["hog  WORSE  on sm_90 (static)", "    spill stores 0 -> *", "*cause: register spilling*"])
+    red.stdout.re_match_lines([
+        r"hog  WORSE  on sm_90 \(static\)", "    spill stores 0 -> .*", WHO, ".*cause: register spilling.*"
+    ])  # fmt: skip
+    for ending in ("md", "html"):
+        text = html.unescape((suite.path / f"all.{ending}").read_text())
+        assert re.search(rf"    spill stores 0 -> (.|\n)*{WHO}", text)
+    (judged,) = json.loads((suite.path / "all.json").read_text())["tests"][0]["workloads"][0]["judgements"]
+    assert judged["changes"][0]["before"] == 0 < judged["changes"][0]["after"]
+    assert re.fullmatch(WHO.strip(), *judged["notes"])
 
 
 # --- however its test ends -----------------------------------------------------------------------
@@ -370,26 +384,63 @@ def test_suite_with_nothing_but_a_variant_on_record_has_it_for_its_target(suite)
     result.stdout.fnmatch_lines(["*sm_90a*"])
 
 
+LIMITED = HOG.replace("void hog", "void BOUNDS hog").replace(
+    "    float arr", "    __shared__ float pad[WORDS];\n    float arr"
+)
+LIMITED = LIMITED.replace(
+    "    b[", "    pad[threadIdx.x % 32] = r;\n    __syncthreads();\n    r += pad[threadIdx.x / 32];\n    b["
+)
+LIMITS = """
+import pytest
+
+KEPT = ("__launch_bounds__(1024)", 32, 0, None)
+ROWS = {
+    "registers": ("", 32, 0, None),
+    "static": ("__launch_bounds__(1024)", 10240, 61440, None),
+    "dynamic": ("__launch_bounds__(1024)", 32, 170000, None),
+    "cluster": ("__launch_bounds__(1024)", 32, 0, 2),
+}
+
+@pytest.mark.parametrize("limit", ROWS)
+def test_limit(cuda_kernel, gpu, gpuperf, limit):
+    bounds, words, shared_bytes, cluster = ROWS[limit]
+    kernel = cuda_kernel("limits.cu", "hog", options=["-DBOUNDS=" + bounds, f"-DWORDS={words}"])
+    a, b = gpu.random(4096, seed=1), gpu.empty(1024)
+    gpuperf(kernel.launch(2, 1024, (a, b), shared_bytes, cluster=cluster))
+"""
+REFUSED_BY = {
+    "registers": (
+        r"\d+ registers x 1,024 threads, of 65,536",
+        {"sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"},
+    ),
+    "static": ("102,400 bytes of shared memory a block, of 101,376", {"sm_86", "sm_89", "sm_120"}),
+    "dynamic": (
+        r"170,128 bytes of shared memory a block, of 1(?:66,912|01,376)",
+        {"sm_80", "sm_86", "sm_89", "sm_120"},
+    ),
+    "cluster": ("clusters begin with sm_90", {"sm_80", "sm_86", "sm_89"}),
+}
+
+
 def test_launch_that_fits_no_sm_is_worse_and_is_not_recorded(suite):
-    """Until its limit is kept: registers by a launch bound, or shared memory."""
-    archs = "--gpuperf-arch=sm_80,sm_86,sm_89,sm_90,sm_100,sm_120"
-    suite.write("hog.cu", HOG)
-    suite.write("test_hog.py", hog_test().replace("block=32", "block=1024"))
-    flags = (archs, "test_hog.py")
+    """Until its limit is kept; each message names the limit."""
+    flags = ("--gpuperf-arch=sm_80,sm_86,sm_89,sm_90,sm_100,sm_120", "test_limits.py")
+    suite.write("limits.cu", LIMITED)
+    suite.write("test_limits.py", LIMITS)
     recorded = suite.run("--update-baselines", *flags)
     assert recorded.ret == 1
-    recorded.stdout.fnmatch_lines(["0 baselines written, 6 refused"])
-    red = suite.run("--gpuperf", *flags)
-    assert red.ret == 1
-    red.stdout.fnmatch_lines([
-        "hog  WORSE  on sm_90 (static)", "    does not fit sm_90: * registers x 1,024 threads, of 65,536: *",
-    ])  # fmt: skip
-    red.stdout.no_fnmatch_line("*cause:*")
-    red.stdout.no_fnmatch_line("*ntended*")
-    suite.edit("hog.cu", "__global__ void", "__global__ void __launch_bounds__(1024)")
-    suite.run("--update-baselines", *flags)
+    recorded.stdout.fnmatch_lines(["8 baselines written, 16 refused"])
+    broken = suite.run("--gpuperf", *flags)
+    suite.edit("test_limits.py", "ROWS[limit]", "KEPT")
+    assert suite.run("--update-baselines=all", *flags).ret == 0
     assert suite.run("--gpuperf", *flags).ret == 0
-    suite.edit("test_hog.py", "block=1024", "block=1024, shared_bytes=120000")
-    red = suite.run("--gpuperf", *flags)
-    told = re.findall(r"does not fit (\w+): 120,000 bytes of shared memory a block, of 101,376", red.stdout.str())
-    assert set(told) == {"sm_86", "sm_89", "sm_120"}
+    suite.edit("test_limits.py", "= KEPT", "= ROWS[limit]")
+    for red in (broken, suite.run("--gpuperf", *flags)):
+        found = sections(red)
+        assert found.keys() == {f"limit[{limit}]" for limit in REFUSED_BY}
+        for limit, (words, archs) in REFUSED_BY.items():
+            text = found[f"limit[{limit}]"]
+            told = re.findall(rf"WORSE  on (.*) \(static\)\n(?:    .*\n)*?    does not fit: {words}: ", text)
+            assert {arch for one in told for arch in one.split(", ")} == archs
+            assert "cause:" not in text
+            assert "intended" not in text

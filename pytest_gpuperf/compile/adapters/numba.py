@@ -8,6 +8,8 @@ elements, their size, its address, its shape and its strides (``_prepare_args`` 
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,12 +21,12 @@ from pytest_gpuperf.compile.nvrtc import Compiled
 from pytest_gpuperf.compile.toolkit import load_bindings
 
 _INSTALL = "pip install nvidia-nvjitlink (CUDA 12: nvidia-nvjitlink-cu12)"
-_VERBOSE = "-Xptxas=-v"
-"""Makes the log tell spills; changes no machine code."""
 _PARTS = {"complex64": "float", "complex128": "double"}
 """Numbers that are two parameters, and the type of each."""
 _PASSED_ON = ("fastmath", "opt", "lineinfo", "launch_bounds")
 """Options of ``@cuda.jit`` that ``numba.cuda.compile`` takes too, where they are set."""
+_CHOSEN = ("fastmath", "launch_bounds", "max_registers")
+"""Options that nobody has by default: a part of the source."""
 _ONLY_NUMBA = {
     "device": "it is a device function",
     "debug": "debug=True makes Numba check for exceptions after each launch",
@@ -57,12 +59,24 @@ def read_numba(dispatcher: Any, signature: Any, architectures: Sequence[str]) ->
         )
     arguments = tuple(_argument(called, name, one) for name, one in zip(names, types, strict=True))
     made = {arch: _compiled(numba, dispatcher, tuple(types), arch) for arch in architectures}
+    source, chosen = "", [dispatcher.targetoptions.get(name) or "" for name in _CHOSEN]
+    with contextlib.suppress(OSError):  # of a function that no file has
+        source = f"{types} {chosen} {_text_of(dispatcher.py_func)}"
     package = "numba-cuda" if "numba_cuda" in Path(numba.__file__ or "").parts else "numba"
     return Handed(
         {arch: [each.cubin] for arch, each in made.items()}, "", f"{called}, compiled by Numba", arguments,
         compiler=library(package, package), name=called, label=tuple(map(str, types)),
-        logs={arch: each.log for arch, each in made.items()},
+        logs={arch: each.log for arch, each in made.items()}, source=source,
     )  # fmt: skip
+
+
+def _text_of(function: Any) -> str:
+    """A Python function as it is written, with the numbers of its module that it uses and the functions it calls."""
+    used = inspect.getclosurevars(function)
+    known = {**used.globals, **used.nonlocals}
+    numbers = {name: one for name, one in sorted(known.items()) if isinstance(one, int | float | complex | tuple)}
+    called = [_text_of(one.py_func) for one in known.values() if getattr(one, "py_func", function) is not function]
+    return "\n".join([inspect.getsource(function), str(numbers), *called])
 
 
 def _argument(function: str, name: str, declared: Any) -> FunctionArgument:
@@ -109,7 +123,7 @@ def link(code: bytes, kind: str, arch: str, place: str, options: Sequence[str] =
     Raises ``CompileError`` and ``ToolchainMissing``.
     """
     library = load_bindings("nvJitLink", "version", _INSTALL)
-    how = [f"-arch={arch}", _VERBOSE, *(["-lto"] if kind == "LTOIR" else []), *options]
+    how = [f"-arch={arch}", "-Xptxas=-v", *(["-lto"] if kind == "LTOIR" else []), *options]
     handle = library.create(len(how), how)
     try:
         try:

@@ -146,16 +146,9 @@ def executable(cubin: Cubin, kernel: CubinKernel, instructions: tuple[Instructio
 
 
 def ready_made(
-    cubin: bytes,
-    symbol: str,
-    *,
-    place: str,
-    name: str = "",
-    source: str = "",
-    compiler: str = "",
-    log: str = "",
+    cubin: bytes, symbol: str, *, place: str, name: str = "", source: str = "", compiler: str = "", log: str = "",
     arch: str = "",
-) -> KernelBinary:
+) -> KernelBinary:  # fmt: skip
     """A kernel out of a cubin that somebody else has compiled, for the architecture that the cubin says.
 
     ``symbol`` is the kernel's or, for a C++ function, its unambiguous name; ``place`` is what errors call the cubin,

@@ -1,17 +1,17 @@
 """Limits of an SM, and theoretical occupancy: the arithmetic of NVIDIA's ``cuda_occupancy.h``.  Needs no GPU.
 
-Assumes the largest shared-memory carve-out.  Does not model hardware barriers, clusters or
-``setmaxnreg``; a kernel that uses them may reach less.
+Assumes the largest shared-memory carve-out.  Does not model hardware barriers, compiled-in clusters or ``setmaxnreg``;
+a kernel that uses them may reach less.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 
 from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
 from pytest_gpuperf.model.architectures import ARCHITECTURES, SPELLINGS, WARP_THREADS, Architecture, plain
 from pytest_gpuperf.model.evidence import Occupancy, StaticProfile, StaticRecord
-from pytest_gpuperf.model.verdict import UNFIT
 
 REGISTERS_PER_SM = 65536
 REGISTERS_PER_THREAD = 255
@@ -19,6 +19,9 @@ THREADS_PER_BLOCK = 1024
 SUB_PARTITIONS = 4
 REGISTER_GRANULARITY = 256
 """Registers are handed out to a warp in multiples of this many."""
+BLOCKS_PER_CLUSTER = 8
+"""On every GPU with clusters."""
+_FIRST_WITH_CLUSTERS = 90
 
 
 def limits_of(arch: str) -> Architecture:
@@ -31,8 +34,12 @@ def limits_of(arch: str) -> Architecture:
     raise UnknownArchitecture(arch, ARCHITECTURES, why)
 
 
-def occupancy(profile: StaticProfile, arch: str, block_threads: int, dynamic_shared_bytes: int = 0) -> Occupancy:
-    """``occupancy_of`` a kernel launched with ``block_threads`` threads per block; raises alike."""
+def occupancy(
+    profile: StaticProfile, arch: str, block_threads: int, dynamic_shared_bytes: int = 0, *, clustered: bool = False
+) -> Occupancy:
+    """``occupancy_of`` a kernel launched with ``block_threads`` threads per block, in clusters or not; raises alike."""
+    if clustered and int(plain(arch).removeprefix("sm_")) < _FIRST_WITH_CLUSTERS:
+        return Occupancy(blocks_per_sm=0, warps_per_sm=0, fraction=0.0, limiter="clusters")
     return occupancy_of(profile.registers, profile.shared_bytes + dynamic_shared_bytes, block_threads, arch)
 
 
@@ -54,13 +61,10 @@ def occupancy_of(registers: int, shared_bytes: int, block_threads: int, arch: st
         "registers": _blocks_by_registers(registers, warps, limits),
         "shared memory": _blocks_by_shared(shared_bytes, limits),
     }
-    limiter = min(bounds, key=lambda name: bounds[name])
-    blocks = bounds[limiter]
+    limiter, blocks = min(bounds.items(), key=operator.itemgetter(1))
+    resident = blocks * warps
     return Occupancy(
-        blocks_per_sm=blocks,
-        warps_per_sm=blocks * warps,
-        fraction=blocks * warps / limits.warps_per_sm,
-        limiter=limiter,
+        blocks_per_sm=blocks, warps_per_sm=resident, fraction=resident / limits.warps_per_sm, limiter=limiter
     )
 
 
@@ -75,9 +79,11 @@ def why_unfit(record: StaticRecord, arch: str) -> str:
         remedy = f"__launch_bounds__({threads}), or a smaller block"
     elif limiter == "shared memory":
         what, remedy = f"{shared:,} bytes of shared memory a block, of {limits.shared_bytes_per_block:,}", "use less"
+    elif limiter == "clusters":
+        what, remedy = f"clusters begin with sm_{_FIRST_WITH_CLUSTERS}", "launch it without a cluster"
     else:
         what, remedy = f"{threads:,} threads a block, of {THREADS_PER_BLOCK:,}", "a smaller block"
-    return f"{UNFIT}{arch}: {what}: {remedy}; or name the GPUs that it is for: cuda_kernel(..., arch=...)"
+    return f"does not fit: {what}: {remedy}; or name the GPUs that it is for: cuda_kernel(..., arch=...)"
 
 
 def _blocks_by_registers(registers: int, warps: int, limits: Architecture) -> int:

@@ -133,13 +133,13 @@ class NumbaCuda(ModuleType):
         major, minor = options["cc"]
         return self.facts["kernels"][pyfunc.__name__]["ptx"][f"sm_{major}{minor}"], None
 
-    def dispatcher(self, name: str, **options: Any) -> SimpleNamespace:
+    def dispatcher(self, name: str, function: Any = None, **options: Any) -> SimpleNamespace:
         """What ``@cuda.jit`` made; its own PTX is linked, for LTO IR is no text to keep."""
         kept = self.facts["kernels"][name]
-        names = tuple(kept["names"])
-        code = SimpleNamespace(co_varnames=(*names, "i"), co_argcount=len(names))
-        function = SimpleNamespace(__name__=name, __code__=code)
-        return SimpleNamespace(py_func=function, targetoptions={**kept["options"], "lto": False, **options})
+        made: dict[str, Any] = {}
+        exec(f"def {name}({', '.join(kept['names'])}): i = 0", made)
+        options = {**kept["options"], "lto": False, **options}
+        return SimpleNamespace(py_func=function or made[name], targetoptions=options)
 
     def signature(self, name: str) -> tuple[NumbaType, ...]:
         types = self.facts["kernels"][name]["types"]

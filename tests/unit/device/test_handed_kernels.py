@@ -97,6 +97,37 @@ def test_parameters_of_numba_are_named_and_typed(numba: NumbaCuda) -> None:
     assert (binary.profile.shared_bytes, binary.profile.spill_bytes, binary.profile.barriers) == (16 * 17 * 4, 0, 1)
 
 
+SCALE = 2.0
+
+
+def scaled(value: float) -> float:
+    return value * SCALE
+
+
+device_function = SimpleNamespace(py_func=scaled)
+
+
+def axpy(a: Any, x: Any, y: Any) -> None:
+    y[0] += device_function(a * x[0])
+
+
+def test_source_of_a_numba_kernel_has_its_functions_numbers_and_options(
+    numba: NumbaCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the version of Numba: what another one makes of the same source is compared by what costs by itself."""
+
+    def source(**options: Any) -> str:
+        return read_numba(numba.dispatcher("axpy", function=axpy, **options), numba.signature("axpy"), ["sm_90"]).source
+
+    before = source()
+    numba.facts = {**numba.facts, "version": "0.22.2"}
+    assert source() == source(opt=True) == before
+    assert source(max_registers=32) != before
+    monkeypatch.setitem(globals(), "SCALE", 3.0)
+    assert source() != before
+    assert read_numba(numba.dispatcher("axpy"), numba.signature("axpy"), ["sm_90"]).source == "", "it has no file"
+
+
 def test_numba_compiles_for_every_architecture_with_the_decorator_s_options(
     numba: NumbaCuda, monkeypatch: pytest.MonkeyPatch
 ) -> None:

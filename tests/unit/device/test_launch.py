@@ -60,6 +60,8 @@ BEYOND = r"grid=\(2147483648, 1, 1\) is beyond the device's limit of \(214748364
         ({}, {"shared_bytes": -1}, "-1 of dynamic shared memory"),
         ({}, {"shared_bytes": 1.5}, "shared_bytes=1.5: it takes a whole number"),
         ({}, {"shared_bytes": 227 * 1024 + 1}, "beyond the device's limit of 232448"),
+        ({}, {"cluster": 16, "grid": 32}, "more than 8 blocks"),
+        ({}, {"cluster": (1, 2), "grid": (2, 3)}, r"does not divide grid=\(2, 3, 1\)"),
         ({}, {"args": np.zeros(4)}, "args takes a tuple"),
     ],
 )

@@ -126,11 +126,11 @@ def test_a_changed_launch_is_shown_and_judged_by_its_occupancy() -> None:
     )  # fmt: skip
     assert [one.what for one in judged.changes] == ["block", "occupancy", "dynamic shared memory"]
     assert str(judged.changes[0]) == "block 256x1x1 -> 1024x1x1"
-    assert (judged.verdict, judged.reason) == (WORSE, "the launch of the same machine code got worse: occupancy")
+    assert (judged.verdict, judged.reason) == (WORSE, "the launch got worse: occupancy")
+    assert judged.notes == ("the machine code is that of the baseline",)
     other = compare(msgspec.structs.replace(STATIC, block=(128, 1, 1), dynamic_shared_bytes=64))
     assert (other.verdict, other.reason) == (
-        SAME, "the machine code is that of the baseline; the launch changed (block 256x1x1 -> 128x1x1, dynamic shared "
-        "memory 0 -> 64 bytes): needs a timing run",
+        SAME, "the launch changed (block 256x1x1 -> 128x1x1, dynamic shared memory 0 -> 64 bytes): needs a timing run",
     )  # fmt: skip
     added = compare(STATIC, msgspec.structs.replace(STATIC, block=None))
     assert str(added.changes[0]) == "block not launched -> 256x1x1"
@@ -161,18 +161,20 @@ def test_a_kernel_that_was_not_launched_has_the_launch_of_its_baseline(
     ("triton", "triton", "build it with CUDA 13, whose code names its compiler"),
 ])  # fmt: skip
 def test_of_code_of_another_compiler_only_what_costs_by_itself_gates(was: str, now: str, remedy: str) -> None:
-    who = f"the baseline was compiled by {was or 'unknown'}, this is {now or 'unknown'}"
-    reason = f"{who}: {remedy}, or accept it with pytest --update-baselines"
+    """Every verdict names both."""
+    notes = (f"the baseline was compiled by {was or 'unknown'}, this is {now or 'unknown'}",)
+    reason = f"another compiler: {remedy}, or accept it with pytest --update-baselines"
     now_doubles = static(registers=48, opcodes={"fp64": 9})
     same = compare_static(KEY, "sm_90", STATIC, now_doubles, toolchains=(was, now))
     assert same.verdict is (Verdict.SAME if now == "nvrtc 13.1.2" else Verdict.NOT_COMPARABLE), "the same source"
     edited = msgspec.structs.replace(now_doubles, source_hash="edited")
     judged = compare_static(KEY, "sm_90", STATIC, edited, toolchains=(was, now))
-    assert (judged.verdict, judged.reason) == (Verdict.NOT_COMPARABLE, reason)
+    assert (judged.verdict, judged.reason, judged.notes) == (Verdict.NOT_COMPARABLE, reason, notes)
     assert [(one.what, one.direction) for one in judged.changes][:1] == [("registers", "neutral")]
     assert {one.direction for one in judged.changes} == {"neutral"}
     judged = compare_static(KEY, "sm_90", STATIC, static(spill_store_bytes=8), toolchains=(was, now))
-    assert (judged.verdict, judged.reason) == (WORSE, f"{reason}; but it got worse: spill stores")
+    assert (judged.verdict, judged.reason) == (WORSE, "the machine code got worse: spill stores")
+    assert judged.notes == same.notes == notes
     assert compare_static(KEY, "sm_90", STATIC, STATIC, toolchains=(was, now)).verdict is UNCHANGED
 
 

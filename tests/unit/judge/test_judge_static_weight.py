@@ -59,7 +59,7 @@ def judged(
     (STATIC, OTHER, SLOWER, SAME, "the machine code changed; no gated metric regressed"),
     (static(stack_bytes=64), static(spill_store_bytes=12, code_hash="other"), FASTER, WORSE,
      "the machine code got worse: spill stores"),
-    (STATIC, LAUNCHED, SLOWER, SAME, "the machine code is that of the baseline; the launch changed (dynamic shared "
+    (STATIC, LAUNCHED, SLOWER, SAME, "the launch changed (dynamic shared "
      "memory 0 -> 64 bytes): needs a timing run"),
 ])  # fmt: skip
 def test_verdict_by_estimate(

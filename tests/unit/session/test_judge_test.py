@@ -59,7 +59,7 @@ def test_verdict_is_that_on_the_record_of_the_same_name(run: Run) -> None:
     edited = msgspec.structs.replace(static_record("c1"), source_hash="edited")
     found = judged(run, kernel(edited))
     assert found.verdict is Verdict.NOT_COMPARABLE
-    assert "compiled by nvrtc 12.9.86, this is nvrtc 13.0.88" in found.reason
+    assert found.notes == ("the baseline was compiled by nvrtc 12.9.86, this is nvrtc 13.0.88",)
     record(run, static_record(block=BLOCK))
     assert judged(run, kernel(static_record(block=BLOCK))).verdict is Verdict.UNCHANGED
     assert judged(run, kernel(static_record("c1", block=BLOCK))).verdict is Verdict.SAME

@@ -110,12 +110,12 @@ def test_an_acquittal_is_no_confirmed_test(test: Test) -> None:
 
 
 @pytest.mark.parametrize(("enough", "reason"), [
-    (3, "in two processes"), (9, "not confirmed: the second process did not reach this workload; proven slower"),
+    (3, "in two processes"), (9, "not confirmed: the second process did not reach this workload"),
 ])  # fmt: skip
 def test_further_processes_are_asked_until_it_is_settled(test: Test, enough: int, reason: str) -> None:
     test.left = [[finding(time_ns=float(number))] for number in range(3)]
     found = test.settled(final_verdict=lambda left: confirmed(left) if len(left) == enough else None)
-    assert (found.reason, len(test.tasks)) == (reason, min(enough, 4))
+    assert ((*found.notes, found.reason)[0], len(test.tasks)) == (reason, min(enough, 4))
 
 
 UNSETTLED: dict[str, tuple[dict[str, Any], str]] = {
@@ -133,24 +133,22 @@ UNSETTLED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", UNSETTLED)
-@pytest.mark.parametrize(("was", "verdict", "rest"), [
-    (Verdict.SLOWER, Verdict.SLOWER, "; proven slower"), (Verdict.BETTER, Verdict.SAME, ""),
-])  # fmt: skip
+@pytest.mark.parametrize(("was", "verdict"), [(Verdict.SLOWER, Verdict.SLOWER), (Verdict.BETTER, Verdict.SAME)])
 def test_a_loss_stands_and_a_gain_does_not_where_no_second_process_speaks(
-    test: Test, case: str, was: Verdict, verdict: Verdict, rest: str
+    test: Test, case: str, was: Verdict, verdict: Verdict
 ) -> None:
     given, why = UNSETTLED[case]
     vars(test).update({name: list(one) if name == "left" else one for name, one in given.items()})
     found = test.settled(was)
     assert found.verdict is verdict
-    assert fnmatch.fnmatchcase(found.reason, f"not confirmed: {why}{rest}")
+    assert fnmatch.fnmatchcase((*found.notes, found.reason)[0], f"not confirmed: {why}")
     assert test.sections == ([test.log.rstrip()] if test.status != 0 else [])
 
 
 def test_only_so_many_tests_are_confirmed(test: Test) -> None:
     test.run.confirmed = confirm.MOST_CONFIRMED
     why = "20 tests of this process were confirmed already; run this test alone"
-    assert test.settled().reason == f"not confirmed: {why}; proven slower"
+    assert test.settled().notes == (f"not confirmed: {why}",)
     assert test.tasks == []
 
 
@@ -159,7 +157,7 @@ def test_a_test_that_was_ended_keeps_its_loss(test: Test) -> None:
     test.run.suspects.append(Suspect(judged(Verdict.SLOWER), CODE, confirmed, budget_s=1.0))
     confirm.give_up(test.run, test.record)
     (found,) = test.record.workloads["copy"].judgements
-    assert found.reason == "not confirmed: the test failed or was stopped before its end; proven slower"
+    assert found.notes == ("not confirmed: the test failed or was stopped before its end",)
 
 
 def test_a_confirming_process_ends_with_its_last_finding(tmp_path: Any) -> None:
