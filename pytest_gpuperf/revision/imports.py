@@ -31,7 +31,7 @@ sys.modules["pytest_gpuperf"].__doc__ += " PYTEST_DONT_REWRITE"
 sys.path[:1] = [os.getcwd()] if as_module else []
 imports.enter(others.split(os.pathsep), tree)
 import pytest
-sys.exit(pytest.main([*sys.argv[1:], *imports.load_plugin(), "-p", f"{imports.OWN}.revision.server"]))
+sys.exit(pytest.main([*sys.argv[1:], *imports.load_plugin()]))
 """
 """Program of the process.  There follow ``bootstrap_arguments``, and pytest's arguments."""
 

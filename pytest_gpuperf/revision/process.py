@@ -27,7 +27,7 @@ from pytest_gpuperf.process.children import (
     log_lines,
     own_options,
 )
-from pytest_gpuperf.revision.imports import BOOTSTRAP, bootstrap_arguments
+from pytest_gpuperf.revision.imports import BOOTSTRAP, OWN, bootstrap_arguments
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.process_reference import (
     Link,
@@ -209,7 +209,7 @@ def _command(config: pytest.Config, revision: Revision, task: RevisionTask) -> l
     return [
         str(config.stash[stash.OPTIONS].against_python or sys.executable), "-c", BOOTSTRAP,
         *bootstrap_arguments(task.others, task.tree, as_module=is_module(config)), *given_options(config), *own,
-        "--continue-on-collection-errors", f"--gpuperf-task={task.folder / TASK_FILE}",
+        "--continue-on-collection-errors", "-p", f"{OWN}.revision.server", f"--gpuperf-task={task.folder / TASK_FILE}",
         f"--gpuperf-arch={','.join(revision.archs)}", *(places_there(config, revision) or ()),
     ]  # fmt: skip
 
