@@ -23,14 +23,14 @@ from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.machine_code.occupancy import limits_of
 from pytest_gpuperf.compile.machine_code.symbols import find_kernel
 from pytest_gpuperf.compile.nvcc import compile_by_nvcc, toolchain
-from pytest_gpuperf.compile.nvrtc import HOST_HEADERS, Compiled, compile_cubin
+from pytest_gpuperf.compile.nvrtc import HOST_HEADERS, NAMES_OF_THE_HOST, Compiled, compile_cubin
 from pytest_gpuperf.compile.remedies import remedy
 from pytest_gpuperf.compile.source import NVCC, NVRTC, KernelSource, hash_of_source, without_comments, without_folders
 from pytest_gpuperf.compile.toolkit import disassembler, toolkit_folders
 from pytest_gpuperf.model.evidence import KernelBinary
 
 CACHE_VERSION = 15
-"""Raised whenever what is read from a cubin, the form of an entry, or a name of the host's headers changes."""
+"""Raised whenever what is read from a cubin or the form of an entry changes."""
 _ATTEMPTS = 4
 _LOSS = re.compile(r"Potential Performance Loss: .*")
 
@@ -122,7 +122,7 @@ def _key(one: _Prepared, arch: str) -> str:
     found = {(name, digest) for name, digest, _ in one.headers.found}
     parts = [
         CACHE_VERSION, toolchain(source.compiler), disassembler().version, arch, source.file, source.text,
-        source.expression, without_folders(source.chosen), sorted(found),
+        source.expression, without_folders(source.chosen), sorted(found), NAMES_OF_THE_HOST.read_text("utf-8"),
     ]  # fmt: skip
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 

@@ -36,7 +36,7 @@ HOST_HEADERS = Path(__file__).parent / "include" / "host"
 """Searched last: headers that are installed are read instead."""
 _LIBRARIES = Path(__file__).parent / "include" / "libraries"
 """Searched before CUDA's own: those of its libraries are for the host alone."""
-_NAMES_OF_THE_HOST = HOST_HEADERS / "gpuperf_names_of_the_host.h"
+NAMES_OF_THE_HOST = HOST_HEADERS / "gpuperf_names_of_the_host.h"
 
 
 class Compiled(NamedTuple):
@@ -56,7 +56,7 @@ def compile_cubin(source: KernelSource, arch: str) -> Compiled:
     Raises ``CompileError``, ``BadOption``, ``UnknownArchitecture``, ``ToolchainMissing``.
     """
     nvrtc = nvrtc_bindings()
-    for stubs in ((), (HOST_HEADERS,), (HOST_HEADERS, _NAMES_OF_THE_HOST)):
+    for stubs in ((), (HOST_HEADERS,), (HOST_HEADERS, NAMES_OF_THE_HOST)):
         try:
             return _compiled(nvrtc, source, arch, stubs)
         except CompileError as problem:

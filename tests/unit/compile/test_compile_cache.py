@@ -127,6 +127,17 @@ def test_another_source_option_file_or_template_is_compiled(cache: CompileCache,
         assert len(compiled) == number
 
 
+def test_changed_names_of_the_host_are_compiled_again(
+    cache: CompileCache, tmp_path: Path, compiled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that a source gets without an include."""
+    for number, text in enumerate(("", "#define M_PI 3\n", "#define M_PI 3\n")):
+        (tmp_path / "names.h").write_text(text)
+        monkeypatch.setattr(compiler, "NAMES_OF_THE_HOST", tmp_path / "names.h")
+        compile_kernel(KernelSource(TEXT, "copy"), "sm_90", cache=cache)
+        assert len(compiled) == min(number + 1, 2)
+
+
 def test_a_changed_header_is_compiled_again_and_the_same_in_another_checkout_is_not(
     cache: CompileCache, tmp_path: Path, compiled: list[str]
 ) -> None:
