@@ -6,6 +6,7 @@ workload's identity saves the warp model a guess of sizes and integers.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import re
@@ -48,9 +49,11 @@ class VersionPair(NamedTuple):
 class Estimates:
     """Estimates of versions that are compared; a kernel whose machine code is not at hand has none."""
 
-    def __init__(self, store: BaselineStore, cubins: Mapping[str, bytes], cache: CompileCache | None) -> None:
-        """``cubins``, by SHA-256, are of this run."""
-        self.store = store
+    def __init__(
+        self, store: BaselineStore, cubins: Mapping[str, bytes], cache: CompileCache | None, *, updates: bool = False
+    ) -> None:
+        """``cubins``, by SHA-256, are of this run.  One that ``updates`` does without baselines that it replaces."""
+        self.store, self._updates = store, updates
         self._cubins = cubins
         self._cache = cache
         self._recorded = functools.cache(store.cubin)
@@ -66,18 +69,15 @@ class Estimates:
 
     def of(self, compared: VersionPair) -> EstimatePair:
         """Estimates that compare: of both as they were launched if that is known of both, else of neither."""
-        codes = self._codes(compared)
-        if codes not in self._found:
-            self.prepare([compared])
-        return self._found[codes]
+        self.prepare([compared])
+        return self._found[self._codes(compared)]
 
     def cubin(self, record: StaticRecord | None) -> bytes:
-        """Of this run or the baselines; empty where it cannot be read: who launches it says so, others do without."""
-        try:
-            name = record.cubin if record is not None else ""
+        """Of this run or the baselines; empty without a record or a name of one.  Raises ``CubinError``."""
+        name = record.cubin if record is not None else ""
+        with contextlib.suppress(*([CubinError] if self._updates else [])):
             return self._cubins.get(name) or (self._recorded(name) if name else b"")
-        except CubinError:
-            return b""
+        return b""
 
     def _codes(self, compared: VersionPair) -> Versions:
         old, new = (

@@ -22,7 +22,7 @@ _FILTERS = [
 """For words of four bytes."""
 _REMEDY = (
     "Restore it from version control (cubins need '*.cubin.z binary' in .gitattributes), or record the workload again "
-    "with --update-baselines."
+    "with --update-baselines=all."
 )
 
 

@@ -54,7 +54,7 @@ from pytest_gpuperf.workload.timed_workload import (
 
 MOST_KERNELS = 8
 """Most kernels of a callable that a note names."""
-_REMEDY = "Restore the baselines from version control, or record the workload again with --update-baselines"
+_REMEDY = "Restore the baselines from version control, or record the workload again with --update-baselines=all"
 _ACCEPT = "record the baseline again with pytest --update-baselines if that is intended"
 _SEPARATE = "change the arguments in a commit of their own, or compare with committed baselines"
 _TRUST = "compare by --gpuperf-against=merge-base:BRANCH"

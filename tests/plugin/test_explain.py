@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,17 @@ def test_changed_kernel_that_does_not_fail_is_explained_on_request(explained, co
                   "baseline: the machine code differs", "cause: uncoalesced access (sm_80)",
                   "sectors per global request 4 -> 18,"):  # fmt: skip
         assert words in out
+
+
+def test_missing_machine_code_of_a_changed_kernel_is_named_and_the_remedy_works(explained):
+    """Without it no estimate would find what makes the kernel WORSE."""
+    scatter(explained)
+    shutil.rmtree(explained.path / "baselines/cubins")
+    result = explained.run("--gpuperf")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*the baseline's machine code is missing. Restore it *--update-baselines=all."])
+    assert explained.run("--update-baselines=all").ret == 0
+    assert explained.run("--gpuperf").ret == 0
 
 
 def test_unchanged_kernels_have_no_cause_and_are_estimated_on_request_alone(explained, walked, command):

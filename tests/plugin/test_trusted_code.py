@@ -154,7 +154,7 @@ def test_swapped_cubin_is_not_loaded_and_the_run_is_red(project: Suite, flags: t
         refused = f"the recorded machine code of test_suite.py::test_work[{size}] [work] is refused: "
         assert refused in text
     assert "its code has the hash " in text
-    result.stdout.fnmatch_lines(["*from version control*, or record the workload again with --update-baselines*"])
+    result.stdout.fnmatch_lines(["*from version control*, or record the workload again with --update-baselines=all*"])
     assert noted(project)["load"] == {own}
     assert "work  NOT-COMPARABLE  on simulated-gpu (time)" in text
 
