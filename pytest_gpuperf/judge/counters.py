@@ -89,9 +89,7 @@ def compare_counters(
     return judgement(verdict=verdict, reason=reason, changes=changes, notes=(*notes, *missing, *added))
 
 
-def differences(
-    old: Mapping[str, float], new: Mapping[str, float], metrics: Iterable[Metric]
-) -> tuple[Change, ...]:  # fmt: skip
+def differences(old: Mapping[str, float], new: Mapping[str, float], metrics: Iterable[Metric]) -> tuple[Change, ...]:
     """Counters of both sides that left their bands; those that only inform have none."""
     both = [one for one in metrics if one.tolerance is not None and one.name in old and one.name in new]
     pairs = [(one, old[one.name], new[one.name]) for one in both]

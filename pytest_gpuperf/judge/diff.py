@@ -117,9 +117,7 @@ def code_diffs(old: WorkloadRecords, new: WorkloadRecords) -> tuple[CodeDiff, ..
     return tuple(one for one in found if one is not None)
 
 
-def _code_diff(
-    was: tuple[str, str], now: tuple[str, str], old: StaticRecord, new: StaticRecord
-) -> CodeDiff | None:  # fmt: skip
+def _code_diff(was: tuple[str, str], now: tuple[str, str], old: StaticRecord, new: StaticRecord) -> CodeDiff | None:
     """None if the code, its launch and its figures are the same."""
     (arch, compiler), (_, other) = was, now
     grids = ["x".join(map(str, one.grid)) if old.grid and new.grid and one.grid else "" for one in (old, new)]

@@ -142,9 +142,7 @@ def _missing_reason(collected: Collected, found: CollectedWorkload | None, reque
     return ""
 
 
-def _judge(
-    run: Run, evidence: WorkloadEvidence, request: Request, notes: Sequence[str], target: str
-) -> Judgement:  # fmt: skip
+def _judge(run: Run, evidence: WorkloadEvidence, request: Request, notes: Sequence[str], target: str) -> Judgement:
     baseline = run.store.time(target, evidence.key)
     chip = chip_of(run.native_arch or "")
     own = {canonical(name, chip): tolerance for name, tolerance in request.metrics.items()}

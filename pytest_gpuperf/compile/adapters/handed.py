@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -105,6 +106,26 @@ def _only_kernel(cubin: bytes, place: str) -> str:
         f"{place}: its cubin has {len(symbols)} kernels: name one of them, symbol={symbols[0] if symbols else ''!r}; "
         f"it has {', '.join(symbols) or 'none'}"
     )
+
+
+def text_of(jitted: Any) -> str:
+    """What Numba or Triton compiles: a function as it is written, functions that it calls, and numbers that it uses.
+
+    Without what lies in their own packages, and so the same for each of their versions.
+    """
+    function = getattr(jitted, "py_func", None) or jitted.fn
+    used, names = inspect.getclosurevars(function), function.__code__.co_names
+    known = {**used.globals, **used.nonlocals}
+    for module in filter(inspect.ismodule, used.globals.values()):
+        known.update((name, vars(module)[name]) for name in names if name in vars(module))
+    values = {name: getattr(one, "value", one) for name, one in sorted(known.items())}
+    numbers = {name: one for name, one in values.items() if isinstance(one, int | float | complex | str | tuple)}
+    called = [one for one in known.values() if type(one) is type(jitted) and one is not jitted]
+    own = [text_of(one) for one in called if one.__module__.partition(".")[0] not in ("numba", "triton")]
+    try:
+        return "\n".join([inspect.getsource(function), str(numbers), *own])
+    except OSError:  # it is in no file
+        return str((function.__code__.co_code, function.__code__.co_consts, numbers, own))
 
 
 def library(name: str, package: str) -> str:

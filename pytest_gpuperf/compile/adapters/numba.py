@@ -8,14 +8,12 @@ elements, their size, its address, its shape and its strides (``_prepare_args`` 
 
 from __future__ import annotations
 
-import contextlib
-import inspect
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_gpuperf.compile.adapters.handed import C_TYPES, FunctionArgument, Handed, library, unsupported
+from pytest_gpuperf.compile.adapters.handed import C_TYPES, FunctionArgument, Handed, library, text_of, unsupported
 from pytest_gpuperf.compile.compile_errors import CompileError, UnsupportedKernel
 from pytest_gpuperf.compile.nvrtc import Compiled
 from pytest_gpuperf.compile.toolkit import load_bindings
@@ -25,8 +23,6 @@ _PARTS = {"complex64": "float", "complex128": "double"}
 """Numbers that are two parameters, and the type of each."""
 _PASSED_ON = ("fastmath", "opt", "lineinfo", "launch_bounds")
 """Options of ``@cuda.jit`` that ``numba.cuda.compile`` takes too, where they are set."""
-_CHOSEN = ("fastmath", "launch_bounds", "max_registers")
-"""Options that nobody has by default: a part of the source."""
 _ONLY_NUMBA = {
     "device": "it is a device function",
     "debug": "debug=True makes Numba check for exceptions after each launch",
@@ -59,24 +55,13 @@ def read_numba(dispatcher: Any, signature: Any, architectures: Sequence[str]) ->
         )
     arguments = tuple(_argument(called, name, one) for name, one in zip(names, types, strict=True))
     made = {arch: _compiled(numba, dispatcher, tuple(types), arch) for arch in architectures}
-    source, chosen = "", [dispatcher.targetoptions.get(name) or "" for name in _CHOSEN]
-    with contextlib.suppress(OSError):  # of a function that no file has
-        source = f"{types} {chosen} {_text_of(dispatcher.py_func)}"
+    chosen = [dispatcher.targetoptions.get(name) or "" for name in (*_PASSED_ON, "max_registers")]
     package = "numba-cuda" if "numba_cuda" in Path(numba.__file__ or "").parts else "numba"
     return Handed(
         {arch: [each.cubin] for arch, each in made.items()}, "", f"{called}, compiled by Numba", arguments,
         compiler=library(package, package), name=called, label=tuple(map(str, types)),
-        logs={arch: each.log for arch, each in made.items()}, source=source,
+        logs={arch: each.log for arch, each in made.items()}, source=f"{types} {chosen} {text_of(dispatcher)}",
     )  # fmt: skip
-
-
-def _text_of(function: Any) -> str:
-    """A Python function as it is written, with the numbers of its module that it uses and the functions it calls."""
-    used = inspect.getclosurevars(function)
-    known = {**used.globals, **used.nonlocals}
-    numbers = {name: one for name, one in sorted(known.items()) if isinstance(one, int | float | complex | tuple)}
-    called = [_text_of(one.py_func) for one in known.values() if getattr(one, "py_func", function) is not function]
-    return "\n".join([inspect.getsource(function), str(numbers), *called])
 
 
 def _argument(function: str, name: str, declared: Any) -> FunctionArgument:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_gpuperf.arguments import BadArgument
-from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, FunctionArgument, Handed, unsupported
+from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, FunctionArgument, Handed, text_of, unsupported
 from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
 
 _C_TYPES = {
@@ -52,7 +52,8 @@ def read_triton(compiled: Any, config: Any = None) -> Handed:
         shared_bytes=metadata.shared,
         compiler=f"triton {getattr(metadata, 'triton_version', '')}".strip(),
         config=_configuration(name, config, constants, metadata),
-        source=f"{src.hash()} {[getattr(metadata, option, None) for option in (*CHOICES, 'enable_fp_fusion')]}",
+        source=f"{text_of(src.fn)} {types} {constants} {src.attrs} "
+        f"{[getattr(metadata, option, None) for option in (*CHOICES, 'enable_fp_fusion')]}",
     )  # fmt: skip
 
 

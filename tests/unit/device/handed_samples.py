@@ -10,6 +10,7 @@ import json
 import lzma
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -20,6 +21,13 @@ OF_TRITON, OF_DSL = HERE / "triton_compiled", HERE / "dsl_compiled"
 
 def _facts(file: Path) -> Any:
     return json.loads(file.read_text(encoding="utf-8"))
+
+
+def written(name: str, arguments: Sequence[str]) -> Any:
+    """A function of Python, in no file."""
+    made: dict[str, Any] = {}
+    exec(f"def {name}({', '.join(arguments)}): i = 0", made)
+    return made[name]
 
 
 # --- CuPy ------------------------------------------------------------------------------------------
@@ -136,10 +144,8 @@ class NumbaCuda(ModuleType):
     def dispatcher(self, name: str, function: Any = None, **options: Any) -> SimpleNamespace:
         """What ``@cuda.jit`` made; its own PTX is linked, for LTO IR is no text to keep."""
         kept = self.facts["kernels"][name]
-        made: dict[str, Any] = {}
-        exec(f"def {name}({', '.join(kept['names'])}): i = 0", made)
         options = {**kept["options"], "lto": False, **options}
-        return SimpleNamespace(py_func=function or made[name], targetoptions=options)
+        return SimpleNamespace(py_func=function or written(name, kept["names"]), targetoptions=options)
 
     def signature(self, name: str) -> tuple[NumbaType, ...]:
         types = self.facts["kernels"][name]["types"]
@@ -161,8 +167,8 @@ def compiled(stem: str, **metadata: Any) -> SimpleNamespace:
         asm={"cubin": (OF_TRITON / f"{stem}.cubin").read_bytes(), "ptx": f"// PTX of {stem}"},
         metadata=SimpleNamespace(**{**facts["metadata"], "target": target, **metadata}),
         src=SimpleNamespace(
-            fn=SimpleNamespace(arg_names=src["arg_names"]), signature=src["signature"], constants=constants,
-            attrs=attrs, hash=lambda: src["hash"],
+            fn=SimpleNamespace(arg_names=src["arg_names"], fn=written(stem.partition("-")[0], src["arg_names"])),
+            signature=src["signature"], constants=constants, attrs=attrs,
         ),
     )  # fmt: skip
 

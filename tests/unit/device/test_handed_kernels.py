@@ -6,6 +6,7 @@ Launches of the CuTe DSL are captured by a stand-in for the driver.
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -89,7 +90,7 @@ def test_parameters_of_numba_are_named_and_typed(numba: NumbaCuda) -> None:
         "float", "void*", "void*", "long long", "long long", "float*", "long long"
     ]  # fmt: skip
     assert [parameter.size for parameter in binary.parameters] == [4, *[8] * 14]
-    assert (binary.name, binary.arch, binary.source_hash) == ("axpy", "sm_90", "")
+    assert (binary.name, binary.arch, bool(binary.source_hash)) == ("axpy", "sm_90", True)
     assert binary.toolchain.startswith(f"{numba.facts['package']} {numba.facts['version']}, ptxas ")
     binary = of_numba(numba, "transpose").binary
     last = [(parameter.name, parameter.type, parameter.size) for parameter in binary.parameters[-4:]]
@@ -97,18 +98,18 @@ def test_parameters_of_numba_are_named_and_typed(numba: NumbaCuda) -> None:
     assert (binary.profile.shared_bytes, binary.profile.spill_bytes, binary.profile.barriers) == (16 * 17 * 4, 0, 1)
 
 
-SCALE = 2.0
+SCALE, KERNELS = 2.0, ("axpy", "transpose")
 
 
 def scaled(value: float) -> float:
     return value * SCALE
 
 
-device_function = SimpleNamespace(py_func=scaled)
+device_function = SimpleNamespace(py_func=scaled, __module__=__name__)
 
 
 def axpy(a: Any, x: Any, y: Any) -> None:
-    y[0] += device_function(a * x[0])
+    y[0] += device_function(a * x[0]) * math.tau
 
 
 def test_source_of_a_numba_kernel_has_its_functions_numbers_and_options(
@@ -125,7 +126,18 @@ def test_source_of_a_numba_kernel_has_its_functions_numbers_and_options(
     assert source(max_registers=32) != before
     monkeypatch.setitem(globals(), "SCALE", 3.0)
     assert source() != before
-    assert read_numba(numba.dispatcher("axpy"), numba.signature("axpy"), ["sm_90"]).source == "", "it has no file"
+    monkeypatch.setattr(math, "tau", 6.5, raising=True)
+    assert "'tau': 6.5" in source(), "of a module"
+    in_no_file = [read_numba(numba.dispatcher(name), numba.signature(name), ["sm_90"]).source for name in KERNELS]
+    assert len({*in_no_file, before}) == 3
+
+
+@pytest.mark.parametrize(("options", "same"), [({}, True), ({"num_warps": 8}, False), ({"triton_version": "9"}, True)])
+def test_source_of_a_triton_kernel_is_that_of_every_version(options: dict[str, Any], same: bool) -> None:
+    one, other = compiled("add-3.6.0"), compiled("add-3.6.0", **options)
+    assert (read_triton(one).source == read_triton(other).source) is same
+    other.src.attrs = {(0,): [["tt.divisibility", 32]]}
+    assert read_triton(one).source != read_triton(other).source
 
 
 def test_numba_compiles_for_every_architecture_with_the_decorator_s_options(
