@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pytest_gpuperf.plugin import pytest_report_teststatus
 from pytest_gpuperf.results import Results
 
 SETUP, PASSED, FAILED = ("setup", "passed"), ("call", "passed"), ("call", "failed")
@@ -32,3 +33,10 @@ def test_end(case: str) -> None:
         report.failed, report.skipped = outcome == "failed", outcome == "skipped"
         results.note(report)
     assert [one.how for one in results.ends.values()] == ([end] if end else [])
+
+
+@pytest.mark.parametrize("outcome", ["passed", "skipped", "failed", "rerun"])
+def test_status_of_a_test_without_a_gpu(outcome: Any) -> None:
+    """A rerun, of pytest-rerunfailures, stays one."""
+    report = pytest.TestReport("t", ("t.py", 1, "t"), {}, outcome, None, "call", gpuperf_status="static only")
+    assert bool(pytest_report_teststatus(report)) == (outcome in ("passed", "skipped"))
