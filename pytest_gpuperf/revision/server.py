@@ -35,9 +35,8 @@ def pytest_load_initial_conftests(args: list[str], parser: pytest.Parser) -> Gen
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    task = config.stash[stash.OPTIONS].task
-    assert isinstance(task, RevisionTask)
-    config.pluginmanager.register(RevisionServer(config, task), "gpuperf-revision")
+    if isinstance(task := config.stash[stash.OPTIONS].task, RevisionTask):
+        config.pluginmanager.register(RevisionServer(config, task), "gpuperf-revision")
 
 
 class RevisionServer:

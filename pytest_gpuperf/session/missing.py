@@ -238,7 +238,8 @@ def elsewhere(run: Run) -> str:
     root, name = run.config.rootpath, run.options.baselines.name
     files = {root / test.module for test in run.results.evidence}
     records = [(at, f"*/{file.relative_to(at).with_suffix(layout.RECORDS)}") for file in files for at in file.parents]
-    found = sorted(at for at, own in records if any((at / name).glob(manifest.FILE if root in at.parents else own)))
+    found = sorted({at for at, own in records if any((at / name).glob(manifest.FILE if root in at.parents else own))})
     if not found or run.store.root.exists():
         return ""
-    return f"these tests have their baselines in {found[0] / name}. To do: run them with --rootdir={found[0]}"
+    there = ", ".join(str(at / name) for at in found)
+    return f"these tests have their baselines in {there}. To do: for each, pytest --rootdir={found[0]} {found[0]}"

@@ -276,7 +276,7 @@ def test_run_beside_a_project_names_its_folder_and_makes_no_other(
         recorded.write("libs/kern/pytest.ini", "[pytest]\n")
         for file in (recorded.path / "baselines").glob("*/*.jsonl"):
             file.rename((file.parent / "libs/kern").mkdir(parents=True) or file.parent / "libs/kern" / file.name)
-    line = f"*these tests have their baselines in {project / 'baselines'}. To do: run them with --rootdir={project}"
+    line = f"*their baselines in {project / 'baselines'}. To do: for each, pytest --rootdir={project} {project}"
     for flag, status in (("--gpuperf", 0), ("--update-baselines=new", 1)):
         result = recorded.run(flag, "libs/kern")
         result.stdout.fnmatch_lines([line])
