@@ -28,7 +28,6 @@ from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.lock import HELD_VARIABLE
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
-from pytest_gpuperf.hookspecs import device_given
 from pytest_gpuperf.model.architectures import FALLBACK_ARCHS, plain
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import Outcome
@@ -119,11 +118,8 @@ class Run:
 
     @cached_property
     def device(self) -> Device:
-        """The GPU, or a placeholder that raises ``DeviceNeeded`` at the first use of data or time.
-
-        Raises ``pytest.UsageError``.
-        """
-        given = device_given(self.config, self.number)
+        """The GPU, or a placeholder that raises ``DeviceNeeded`` at the first use of data or time."""
+        given: Device | None = self.config.hook.pytest_gpuperf_device(config=self.config, worker=self.number)
         try:
             device = open_device(self.number) if given is None else given
         except NoDevice as problem:

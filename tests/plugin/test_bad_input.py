@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from suite_under_test import LAUNCHING, MEASURING, Suite, assert_refused, run_bodies
 
 KERNELS = {
@@ -180,46 +179,6 @@ def test_baseline_that_cannot_be_read_names_file_and_remedy_and_is_kept(suite):
     text = suite.run("--gpuperf", "-k", "other").stdout.str()
     assert "AssertionError: assert 'other' == 'another'" in text, "it hides nothing of why a test failed"
     assert "INTERNALERROR" not in text
-
-
-# --- hooks of a conftest -------------------------------------------------------------------------
-
-DEVICE = """
-import pytest
-def pytest_gpuperf_device(config, worker):
-    {}
-"""
-BROKEN_HOOKS = {
-    "raise RuntimeError('too old')": "raised RuntimeError: too old. To do: let it return None, or a device",
-    "pytest.skip('not today')": "raised Skipped: not today. To do: let it return None, or a device with facts",
-    "return 'cuda:0'": "returned 'cuda:0', which has no facts. To do: let it return None, or a device with facts",
-    "return type('Mine', (), {'facts': None})": "returned <class '*Mine'>, which has no facts",
-}
-
-
-@pytest.mark.parametrize(
-    ("option", "bodies"),
-    [("--gpuperf", [*BROKEN_HOOKS]), ("--update-baselines", [*BROKEN_HOOKS][1:2]), ("-v", [*BROKEN_HOOKS][2:3])],
-    ids=["gate", "update", "plain"],
-)
-def test_device_that_cannot_be_had_fails_each_test(suite: Suite, option: str, bodies: list[str]) -> None:
-    for body in bodies:
-        suite.write("conftest.py", DEVICE.format(body))
-        result = suite.run(option)
-        assert result.ret == pytest.ExitCode.TESTS_FAILED
-        result.assert_outcomes(errors=3)
-        words = BROKEN_HOOKS[body].replace("[", "[[]")
-        result.stdout.fnmatch_lines([f"E * pytest_gpuperf_device of *conftest.py {words}*"])
-        assert "INTERNALERROR" not in result.stdout.str()
-        assert "Traceback" not in result.stderr.str()
-
-
-def test_device_that_the_run_itself_needs_is_a_usage_error(suite: Suite) -> None:
-    suite.write("conftest.py", DEVICE.format("return 'cuda:0'"))
-    for option in ("--gpuperf-require-gpu", "--gpuperf-ncu"):
-        result = suite.run("--gpuperf", option)
-        assert result.ret == pytest.ExitCode.USAGE_ERROR
-        result.stderr.fnmatch_lines(["ERROR: pytest_gpuperf_device of *conftest.py returned 'cuda:0'*"])
 
 
 # --- hostile words -------------------------------------------------------------------------------
