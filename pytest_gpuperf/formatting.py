@@ -8,7 +8,6 @@ from __future__ import annotations
 import datetime
 import math
 import re
-import unicodedata
 from collections.abc import Sequence
 
 import msgspec
@@ -32,14 +31,6 @@ def escape_ci_commands(text: str) -> str:
     Names of tests and workloads stay as they are: ``test_x.py::test_y[a]``.
     """
     return _COMMAND.sub(lambda one: f"{one[1]}\\x3a" if one[0].endswith(":") else "\\x23", visible(text))
-
-
-def columns(text: str) -> int:
-    """Columns that text takes on a terminal: wide letters (East Asian, emoji) two, marks on a letter none."""
-    if text.isascii():
-        return len(text)
-    marks = sum(unicodedata.combining(one) > 0 for one in text)
-    return len(text) - marks + sum(unicodedata.east_asian_width(one) in "WF" for one in text)
 
 
 def numbered(number: int, noun: str, one: str = "", several: str = "") -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from pytest_gpuperf.formatting import columns
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
 
@@ -52,16 +51,6 @@ def named(keys: Sequence[Key]) -> str:
 
 
 def shortened(text: str, width: int) -> str:
-    """At most so many columns: the middle of a long name goes."""
-    if columns(text) <= width:
-        return text
-    kept = min(width, len(text)) - 1
-    while columns(short := _without_middle(text, kept)) > width:
-        kept -= 1
-    return short
-
-
-def _without_middle(text: str, kept: int) -> str:
-    """So many characters of it, and the mark of a gap."""
-    tail = kept // 2
-    return text[: kept - tail] + ELLIPSIS + (text[-tail:] if tail else "")
+    """At most so many characters: the middle of a long name goes."""
+    tail = (width - 1) // 2
+    return text if len(text) <= width else text[: width - 1 - tail] + ELLIPSIS + text[len(text) - tail :]

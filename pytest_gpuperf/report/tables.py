@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pytest_gpuperf.baselines.layout import arch_order
 from pytest_gpuperf.counters import catalogue as c
-from pytest_gpuperf.formatting import columns, duration, first_of, numbered, percent, quantity, visible
+from pytest_gpuperf.formatting import duration, first_of, numbered, percent, quantity, visible
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Recorded
@@ -53,7 +53,7 @@ class Table:
     def lines(self, width: int | None = None) -> list[Line]:
         """``width`` is that of the terminal, in columns; None for as much as it takes."""
         full = [cells for cells, _ in self._rows if len(cells) == len(self._heads)]
-        widths = [max(map(columns, column)) for column in zip(self._heads, *full, strict=True)]
+        widths = [max(map(len, column)) for column in zip(self._heads, *full, strict=True)]
         kept = [0, *(at for at in range(1, len(widths)) if any(cells[at] != "-" for cells in full))]
         rows = [(self._heads, ("bold",)), *self._rows]
         if width is not None:
@@ -71,8 +71,7 @@ class Table:
         shown = []
         for one in kept:
             cell = shortened(cells[one], widths[one])
-            room = " " * (widths[one] - columns(cell))
-            shown.append(room + cell if 0 < one < len(cells) - 1 else cell + room)
+            shown.append((cell.rjust if 0 < one < len(cells) - 1 else cell.ljust)(widths[one]))
         return "  ".join(shown).rstrip()
 
 

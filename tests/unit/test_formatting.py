@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.formatting import columns, duration, quantity
+from pytest_gpuperf.formatting import duration, quantity
 
 
 @pytest.mark.parametrize(
@@ -19,8 +19,3 @@ from pytest_gpuperf.formatting import columns, duration, quantity
 )  # fmt: skip
 def test_a_figure_that_rounds_to_a_thousand_is_one_of_the_next_unit(says: str, shown: str) -> None:
     assert says == shown
-
-
-def test_wide_letters_take_two_columns_and_marks_on_a_letter_none() -> None:
-    names = ("plain", "\u884c\u5217", "\U0001f680go", "e\u0301")
-    assert list(map(columns, names)) == [5, 4, 4, 1]
