@@ -175,8 +175,7 @@ def _timed_anew(
     if before is not None and time.identity.same_execution(before.identity) and time.cache == before.cache:
         counts = replaced(Counts.of(before), counts)
     secondary = before.secondary if before is not None else None
-    sessions = (session,) if session is not None else ()
-    return _with_counts(msgspec.structs.replace(time, sessions=sessions, secondary=secondary), counts)
+    return _with_counts(msgspec.structs.replace(time, session=session, secondary=secondary), counts)
 
 
 def _with_counts(record: TimeRecord, counts: Counts) -> TimeRecord:

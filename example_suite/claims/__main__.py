@@ -182,7 +182,7 @@ class Workload:
 
     @property
     def time_ns(self) -> float:
-        rounds = [one["midmean"] for one in (self._work.get("time") or {}).get("rounds", ())]
+        rounds = (self._work.get("time") or {}).get("rounds")
         if not rounds:
             raise Missing(f"{self._work['key']['workload']} was not timed")
         return math.exp(math.fsum(map(math.log, rounds)) / len(rounds))

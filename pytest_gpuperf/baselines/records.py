@@ -18,7 +18,7 @@ import msgspec
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, has_unprintable, quoted, unreadable
 from pytest_gpuperf.baselines.layout import is_arch, is_sha256
 from pytest_gpuperf.model.evidence import Key, Record, StaticRecord, schema_of
-from pytest_gpuperf.model.time_record import Round, Session, TimeRecord
+from pytest_gpuperf.model.time_record import Session, TimeRecord
 
 SCHEMA_VERSION = 7
 """Of the files of records; a file of another version is refused."""
@@ -61,9 +61,9 @@ class TimeLine(Record, frozen=True):
     test: str
     workload: str
     sessions: tuple[Session, ...]
-    """Oldest first, each with the times of its rounds."""
+    """One, with the times of its rounds."""
     record: TimeRecord
-    """Without its rounds and sessions, which the line has."""
+    """Without its rounds and session, which the line has."""
 
 
 Place = tuple[Key, str]
@@ -115,14 +115,9 @@ def encode(records: Records, target: str) -> bytes:
 def _line(key: Key, toolchain: str, record: StaticRecord | TimeRecord) -> StaticLine | TimeLine:
     if isinstance(record, StaticRecord):
         return StaticLine(test=key.test, workload=key.workload, toolchain=toolchain, record=record)
-    sessions = tuple(
-        msgspec.structs.replace(
-            session,
-            midmeans=tuple(rounded(one.midmean, TIME_DIGITS) for one in record.rounds if one.session == session.id),
-        )
-        for session in record.sessions
-    )
-    bare = msgspec.structs.replace(record, rounds=(), sessions=())
+    midmeans = tuple(rounded(one, TIME_DIGITS) for one in record.rounds)
+    sessions = (msgspec.structs.replace(record.session, midmeans=midmeans),) if record.session is not None else ()
+    bare = msgspec.structs.replace(record, rounds=(), session=None)
     return TimeLine(test=key.test, workload=key.workload, sessions=sessions, record=bare)
 
 
@@ -180,11 +175,10 @@ def _record(line: StaticLine | TimeLine, known: dict[Session, Session]) -> Stati
     """The record of a line; equal sessions of several are one object in memory."""
     if isinstance(line, StaticLine):
         return line.record
-    rounds = tuple(Round(session=one.id, midmean=midmean) for one in line.sessions for midmean in one.midmeans)
-    bare = (msgspec.structs.replace(one, midmeans=()) for one in line.sessions)
-    return msgspec.structs.replace(
-        line.record, rounds=rounds, sessions=tuple(known.setdefault(one, one) for one in bare)
-    )
+    if not line.sessions:
+        return line.record
+    bare = msgspec.structs.replace(line.sessions[-1], midmeans=())
+    return msgspec.structs.replace(line.record, rounds=line.sessions[-1].midmeans, session=known.setdefault(bare, bare))
 
 
 def refuse_conflict(content: bytes, place: object) -> None:
@@ -230,6 +224,6 @@ def _check(name: str, record: StaticRecord | TimeRecord) -> None:
             raise ValueError(f"{name}: a count is below zero, or too large")
         return
     host = record.secondary.host if record.secondary is not None else None
-    times = [*(one.midmean for one in record.rounds), *((host.time_ns, *host.ratios) if host is not None else ())]
+    times = [*record.rounds, *((host.time_ns, *host.ratios) if host is not None else ())]
     if not all(MIN_TIME_NS <= one <= MAX_TIME_NS for one in times):
         raise ValueError(f"{name}: a time is outside of {MIN_TIME_NS:g} to {MAX_TIME_NS:g} ns")

@@ -29,7 +29,7 @@ class Update:
     static: Mapping[tuple[str, str, Key], StaticRecord] = dataclasses.field(default_factory=dict)
     """By architecture (``sm_90``), toolchain (``nvrtc 13.0.88``) and workload."""
     time: Mapping[tuple[str, Key], TimeRecord] = dataclasses.field(default_factory=dict)
-    """By GPU model (``nvidia-h200``) and workload; each with the sessions of its rounds."""
+    """By GPU model (``nvidia-h200``) and workload; each with the session of its rounds."""
     cubins: Collection[bytes] = ()
     """Machine code that the records name, unless the store has it already."""
     removed: Collection[Key] = ()

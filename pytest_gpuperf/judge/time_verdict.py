@@ -29,7 +29,7 @@ from pytest_gpuperf.judge.decision import (
 from pytest_gpuperf.model.evidence import Key, Record
 from pytest_gpuperf.model.limits import Limits
 from pytest_gpuperf.model.task import SuspectPlace
-from pytest_gpuperf.model.time_record import Identity, Round
+from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, TimeFigures, Verdict
 
 REMARKED = 0.05
@@ -120,9 +120,9 @@ def by_processes(case: TimeCase, pairs: Sequence[Comparison]) -> Judgement | Non
     return case.judgement(verdict, reason, figures(case, first, pairs[-1]), first.time_ns)
 
 
-def record_bound(recorded: Sequence[Round]) -> float:
+def record_bound(recorded: Sequence[float]) -> float:
     """Ratio to the recorded time beyond which a callable that cannot be paired is slower."""
-    logs = [math.log(one.midmean) for one in recorded]
+    logs = list(map(math.log, recorded))
     deviation = statistics.stdev(logs) if len(logs) > 1 else 0.0
     return 1 + max(RECORD_TOLERANCE, math.expm1(RECORD_DEVIATIONS * deviation))
 

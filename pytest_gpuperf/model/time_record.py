@@ -61,22 +61,11 @@ class Session(Record, frozen=True):
     """In the line of a record: of its rounds, in the order they were taken; nanoseconds per launch."""
 
 
-class Round(Record, frozen=True, kw_only=True):
-    """Summary of one batch of samples of one workload."""
-
-    session: str
-    """``Session.id`` under which it was taken."""
-    midmean: float
-    """Mean of the middle half, or of the core of coarse readings (``timing.samples.centre``); ns per launch."""
-    samples: int = 0
-    """How many were measured; 0 in a baseline."""
-
-
-def mean_time_ns(rounds: Sequence[Round]) -> float:
-    """Nanoseconds per run: the geometric mean of the rounds' midmeans; NaN without rounds."""
+def mean_time_ns(rounds: Sequence[float]) -> float:
+    """Nanoseconds per run: the geometric mean of the rounds; NaN without any."""
     if not rounds:
         return math.nan
-    return math.exp(math.fsum(math.log(one.midmean) for one in rounds) / len(rounds))
+    return math.exp(math.fsum(math.log(one) for one in rounds) / len(rounds))
 
 
 class HostTime(Record, frozen=True):
@@ -117,9 +106,10 @@ class TimeRecord(Record, frozen=True):
     identity: Identity
     timer: TimerName
     cache: CacheMode
-    rounds: tuple[Round, ...] = ()
-    sessions: tuple[Session, ...] = ()
-    """In a baseline those of the rounds, oldest first; of a run none."""
+    rounds: tuple[float, ...] = ()
+    """Of each its midmean, or the core of coarse readings (``timing.samples.centre``); ns per launch."""
+    session: Session | None = None
+    """In a baseline that of the rounds; of a run none."""
     kernel: str = ""
     symbol: str = ""
     cubin: str = ""
@@ -152,9 +142,3 @@ class WorkloadRecords(NamedTuple):
         """What it launches, as the user names it; empty for a callable."""
         names = [one.kernel for one in self.static.values()] + [one.kernel for one in self.times.values()]
         return next(filter(None, names), "")
-
-
-def rounds_on(uuid: str, record: TimeRecord) -> tuple[Round, ...]:
-    """Those that were taken on this GPU."""
-    here = {one.id for one in record.sessions if one.uuid == uuid}
-    return tuple(one for one in record.rounds if one.session in here)

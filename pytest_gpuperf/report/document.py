@@ -23,7 +23,7 @@ from pytest_gpuperf.report.failures import signature
 from pytest_gpuperf.report.message import described, hints_of, workload_lines
 from pytest_gpuperf.report.order import RANK, rank_of, worst
 
-SCHEMA = 7
+SCHEMA = 8
 MOST_OF_PEAK = 1.1
 """A larger share of a peak is not shown: a warm L2 or tensor cores exceed the measured peak."""
 

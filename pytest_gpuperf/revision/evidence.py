@@ -81,6 +81,6 @@ def update_of(ended: TestEnded) -> Update:
         if work.time is not None and test.device is not None and not ended.failed:
             cubin = work.time.cubin if work.time.cubin in cubins else ""
             times[test.device.slug, work.key] = msgspec.structs.replace(
-                work.time, cubin=cubin, secondary=work.secondary, sessions=(test.session,) if test.session else ()
+                work.time, cubin=cubin, secondary=work.secondary, session=test.session
             )
     return Update(static=static, time=times, cubins=list(cubins.values()))

@@ -58,9 +58,9 @@ def revision_for(run: Run, key: Key) -> Revision:
 
 
 def recorded_commit(run: Run, key: Key) -> str:
-    """The commit of the record's latest rounds.  Raises ``NotPaired``."""
+    """The commit of the record's rounds.  Raises ``NotPaired``."""
     baseline = run.store.time(run.device.facts.slug, key)
-    latest = baseline.sessions[-1] if baseline is not None and baseline.sessions else None
+    latest = baseline.session if baseline is not None else None
     if latest is None or not latest.commit:
         raise NotPaired(f"its baseline names no commit: commit the tests to git, then {RECORD_ANEW}")
     if latest.dirty:
@@ -114,7 +114,7 @@ def compare_with_revision(
         )  # fmt: skip
         return compare(
             run.device, reference, limits, alpha, seed=secrets.randbits(32), duration_ns=duration_ns,
-            budget_s=budget_s, session=run.session.id,
+            budget_s=budget_s,
         )  # fmt: skip
     except OtherSideLost as problem:
         raise NotPaired(lose(run.config, problem)) from None

@@ -13,10 +13,9 @@ import numpy as np
 from pytest_gpuperf.device.interface import Device
 from pytest_gpuperf.judge.decision import MOST_BLOCKS, Comparison, decide, is_promising, is_unanimous
 from pytest_gpuperf.model.limits import Limits
-from pytest_gpuperf.model.time_record import Round
 from pytest_gpuperf.timing import samples as stats
 from pytest_gpuperf.timing.blocks import Block, Reference, blocks_of, plan, sustained_plan
-from pytest_gpuperf.timing.rounds import WARM_UP_S, Clock, disturbances, summarise, warm_up
+from pytest_gpuperf.timing.rounds import WARM_UP_S, Clock, Rounds, disturbances, warm_up
 
 BUDGETS = 4.0
 """Budgets that blocks may take which speak for a claim and do not prove it: going on costs no error rate."""
@@ -28,12 +27,12 @@ class Compared:
     """A comparison, with the candidate's samples as rounds."""
 
     comparison: Comparison
-    rounds: tuple[Round, ...]
+    rounds: Rounds
 
 
 def compare(
     device: Device, reference: Reference, limits: Limits, alpha: float, *, seed: int, duration_ns: float,
-    budget_s: float, sustained: bool = False, session: str = "", clock: Clock = time.perf_counter,
+    budget_s: float, sustained: bool = False, clock: Clock = time.perf_counter,
 ) -> Compared:  # fmt: skip
     """Take blocks until they decide, up to ``MOST_BLOCKS``, or until ``budget_s`` seconds are over.
 
@@ -70,7 +69,7 @@ def compare(
         time_ns=math.exp(float(np.mean(centres))), remarks=remarks,
         seconds=clock() - start,
     )  # fmt: skip
-    return Compared(comparison, _rounds(blocks, session))
+    return Compared(comparison, _rounds(blocks))
 
 
 def _wants_more(r: Sequence[float], means: Sequence[float], limits: Limits, alpha: float, budgets: float) -> bool:
@@ -80,8 +79,8 @@ def _wants_more(r: Sequence[float], means: Sequence[float], limits: Limits, alph
     return budgets <= 1 or is_unanimous(r, limits) or (budgets <= BUDGETS and is_promising(r, limits, means))
 
 
-def _rounds(blocks: list[Block], session: str) -> tuple[Round, ...]:
+def _rounds(blocks: list[Block]) -> Rounds:
     """The candidate's samples of some blocks in a row, as a round each."""
     parts = np.array_split(np.arange(len(blocks)), min(len(blocks), MOST_ROUNDS))
     samples = [np.concatenate([blocks[index].candidate for index in part]) for part in parts]
-    return tuple(summarise(one.tolist(), session=session) for one in samples)
+    return Rounds(tuple(map(stats.centre, samples)), sum(one.size for one in samples))

@@ -1,7 +1,6 @@
-"""Rounds: batches of samples of one workload, each summed up in one record, and what disturbed them.
+"""Rounds: batches of samples of one workload, each summed up in one time, and what disturbed them.
 
-``summarise`` is pure; ``sample_rounds`` drives a device: it warms up, measures the cost of a sample and takes as many
-as the budget allows.  Rounds inform: they are shown and recorded.  Paired blocks decide.
+Rounds inform: they are shown and recorded.  Paired blocks decide.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy as np
 from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.device.timers.resolution import step_of
 from pytest_gpuperf.model.device_facts import DeviceState
-from pytest_gpuperf.model.time_record import CacheMode, Round, mean_time_ns
+from pytest_gpuperf.model.time_record import CacheMode, mean_time_ns
 from pytest_gpuperf.timing import samples as stats
 
 SAMPLES = 30
@@ -54,7 +53,10 @@ class Workload:
 class Rounds:
     """The rounds of one workload taken in one go."""
 
-    rounds: tuple[Round, ...]
+    rounds: tuple[float, ...] = ()
+    """Of each the centre of its samples, nanoseconds per launch."""
+    samples: int = 0
+    """Of all of them."""
     disturbed: tuple[str, ...] = ()
     """Reasons why these rounds are no record, with advice; empty if they are fit."""
 
@@ -63,18 +65,8 @@ class Rounds:
         return mean_time_ns(self.rounds)
 
 
-def summarise(samples_ns: Sequence[float], *, session: str, step_ns: float = 0.0) -> Round:
-    """One batch of samples, in nanoseconds per launch, as a ``Round``.
-
-    ``step_ns`` is the resolution of the samples.  Raises ``InvalidSampleError`` if there are none, or one is not a
-    finite time above zero.
-    """
-    values = stats.valid_samples(samples_ns)
-    return Round(session=session, samples=values.size, midmean=stats.centre(values, step_ns))
-
-
 def sample_rounds(
-    device: Device, timer: Timer, workload: Workload, count: int, samples: int = SAMPLES, *, session: str = "",
+    device: Device, timer: Timer, workload: Workload, count: int, samples: int = SAMPLES, *,
     budget_s: float = 5.0, duration_ns: float = 0.0, clock: Clock = time.perf_counter,
 ) -> Rounds:  # fmt: skip
     """Measure ``workload`` in ``count`` rounds of ``samples`` samples; fewer where ``budget_s`` is short.
@@ -88,17 +80,17 @@ def sample_rounds(
     affordable = int((budget_s - (clock() - start)) / (cost_s * count)) - 1 if cost_s > 0 else samples
     size = max(min(samples, affordable), min(samples, LEAST_SAMPLES))  # each round takes one more, which is dropped
     slot = workload.slot(size, dropped=0 if long else 1)
-    rounds: list[Round] = []
+    rounds: list[float] = []
     disturbed: list[str] = []
     before = device.state()
     for _ in range(count):
         times = timer.measure([slot], workload.cache)[0]
         after = device.state()
         step = step_of(times, timer.tick_ns)
-        rounds.append(summarise(times, session=session, step_ns=step))
+        rounds.append(stats.centre(stats.valid_samples(times), step))
         disturbed += disturbances(before, after, stats.outlier_share(np.asarray(times), step))
         before = after
-    return Rounds(tuple(rounds), tuple(dict.fromkeys(disturbed)))
+    return Rounds(tuple(rounds), count * size, tuple(dict.fromkeys(disturbed)))
 
 
 def warm_up(

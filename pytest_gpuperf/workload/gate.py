@@ -28,7 +28,7 @@ from pytest_gpuperf.judge.same_work import explain, other_arguments
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect, TimeCase
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import ConfirmTask, RevisionTask
-from pytest_gpuperf.model.time_record import TimeRecord, mean_time_ns, rounds_on
+from pytest_gpuperf.model.time_record import TimeRecord, mean_time_ns
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.revision.pairing import compare_with_revision, may_have_changed, serve
 from pytest_gpuperf.revision.process import NotPaired
@@ -80,17 +80,17 @@ def time_workload(run: Run, test: TestRecord, request: Request) -> CheckedOnly |
     if isinstance(task, RevisionTask) and run.link is not None and request.launch is None:
         serve(run, run.link, request.name, work.identity, request.workload, request.reset)
     passed_over = isinstance(task, RevisionTask) or (isinstance(task, ConfirmTask) and not task.confirms(work.key))
-    described = Timed(Rounds(())) if run.describes else None
+    described = Timed(Rounds()) if run.describes else None
     timed = described or (Timed(measure_briefly(work)) if passed_over else _gate_time(work))
     measured = measure_for_record(work) if run.options.update is not None and timed.measured.rounds else timed.measured
     if len(test.workloads) == 1 and timed.judgement is not None and not work.confirms:
         draw_aa_test(work)
     if measured.rounds or described:
         if not passed_over:
-            check_again(run, request, timed_runs=sum(one.samples for one in measured.rounds))
+            check_again(run, request, timed_runs=measured.samples)
         evidence = msgspec.structs.replace(
             evidence, time=record_of(work, measured.rounds), disturbances=measured.disturbed,
-            interval_ns=interval_of([one.midmean for one in measured.rounds]),
+            interval_ns=interval_of(measured.rounds),
         )  # fmt: skip
     judged = [timed.judgement] if timed.judgement is not None else []
     test.add(msgspec.structs.replace(evidence, judgements=(*evidence.judgements, *judged)))
@@ -119,7 +119,7 @@ def _gate_time(work: TimedWorkload) -> Timed:
         return _gate_kernel(work, case, record, launch)
     reason = "the machine code and its launch are those of the baseline"
     if which == "changed":
-        return Timed(Rounds(()), time_verdict.unchanged(case, f"{reason}; not timed"))
+        return Timed(Rounds(), time_verdict.unchanged(case, f"{reason}; not timed"))
     measured = measure_briefly(work)
     return Timed(measured, time_verdict.unchanged(case, reason, measured.time_ns), problem=reason)
 
@@ -128,8 +128,7 @@ def _case(work: TimedWorkload, record: TimeRecord | None) -> TimeCase:
     run, request, cause, record_ns = work.run, work.request, "", 0.0
     if record is not None and run.revision is None and record.rounds:
         alike = (record.cache, record.timer) == (request.cache, run.timer.name)
-        rounds = rounds_on(run.device.facts.uuid, record) or record.rounds  # on this GPU if there are any
-        record_ns = mean_time_ns(rounds) if alike else 0.0
+        record_ns = mean_time_ns(record.rounds) if alike else 0.0
     if request.launch is not None and record is not None and not work.identity.same_execution(record.identity):
         cause = explain(record.identity, work.identity)
         cause += "; the baseline ran with its own arguments" if other_arguments(record.identity, work.identity) else ""
@@ -156,7 +155,7 @@ def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord, launch
         reference = CubinReference(device, timer, launch, baseline, reset=request.reset, cache=request.cache)
         compared = compare(
             device, reference, case.limits, case.alpha, seed=secrets.randbits(32), duration_ns=work.expected_ns(),
-            budget_s=request.budget_s, sustained=request.sustained, session=run.session.id,
+            budget_s=request.budget_s, sustained=request.sustained,
         )  # fmt: skip
     except NotLaunched as error:
         problem = str(error)
@@ -169,7 +168,7 @@ def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord, launch
     def final_verdict(found: Sequence[Confirmation]) -> Judgement:
         return time_verdict.by_blocks(case, first, found[0].comparison)
 
-    return Timed(Rounds(compared.rounds), time_verdict.by_blocks(case, first), final_verdict, first)
+    return Timed(compared.rounds, time_verdict.by_blocks(case, first), final_verdict, first)
 
 
 class NotLaunched(Exception):
@@ -249,10 +248,10 @@ def _by_record(work: TimedWorkload, case: TimeCase, measured: Rounds, bound: flo
     run, record, now_ns = work.run, work.baseline, measured.time_ns
     if run.revision is not None:
         return _not_comparable(measured, case, f"it cannot be paired with {run.revision.name}: {unpaired}")
-    drivers = {one.driver for one in record.sessions} if record is not None else set()
+    driver = record.session.driver if record is not None and record.session is not None else "unknown"
     other = "" if case.record_ns else "it was recorded with another timer or cache state"
-    if case.record_ns and run.session.driver not in drivers:
-        other = f"driver {', '.join(sorted(drivers)) or 'unknown'}, now {run.session.driver}"
+    if case.record_ns and run.session.driver != driver:
+        other = f"driver {driver}, now {run.session.driver}"
     if other:
         reason = f"its recorded time is not comparable here ({other}); not paired: {unpaired}"
         return Timed(measured, case.judgement(Verdict.INCONCLUSIVE, reason, now_ns=now_ns), problem=unpaired)

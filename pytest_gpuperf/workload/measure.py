@@ -65,7 +65,7 @@ def _run(run: Run, test: TestRecord, request: Request) -> _Found:
     key, times = test.workloads[request.name].key, run.options.times
     baseline = run.store.time(run.device.facts.slug, key) if times else None
     rounds = baseline.rounds if baseline is not None else ()
-    run.recorded_ns = max((one.midmean for one in rounds), default=0.0)
+    run.recorded_ns = max(rounds, default=0.0)
     with run.device.lock():  # who waits for the GPU sees that its holder goes on
         run_and_check(run, request)
         with run.device.current():  # anew, for the first run may have been the first that PyTorch saw of the GPU

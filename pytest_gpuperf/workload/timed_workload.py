@@ -15,7 +15,7 @@ import scipy
 from pytest_gpuperf.judge.decision import Decision
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import ConfirmTask
-from pytest_gpuperf.model.time_record import Identity, Round, TimeRecord
+from pytest_gpuperf.model.time_record import Identity, TimeRecord
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.compare import compare
 from pytest_gpuperf.timing.cubin_reference import BaselineLaunch, CubinReference
@@ -73,7 +73,7 @@ def measure_rounds(work: TimedWorkload, count: int = ROUNDS, budget_s: float | N
     """``count`` rounds in ``budget_s`` seconds, by default those of the request."""
     run = work.run
     return sample_rounds(
-        run.device, run.timer, work.timed, count, session=run.session.id,
+        run.device, run.timer, work.timed, count,
         budget_s=work.request.budget_s if budget_s is None else budget_s,
         duration_ns=run.recorded_ns or work.probed_ns(),
     )  # fmt: skip
@@ -93,12 +93,11 @@ def measure_briefly(work: TimedWorkload) -> Rounds:
     return measure_rounds(work, BRIEF_ROUNDS, min(BRIEF_S, work.request.budget_s))
 
 
-def record_of(work: TimedWorkload, rounds: tuple[Round, ...]) -> TimeRecord:
+def record_of(work: TimedWorkload, rounds: tuple[float, ...]) -> TimeRecord:
     """The rounds with all that a baseline has to know of the workload."""
     request, launch = work.request, work.request.launch
     return TimeRecord(
-        identity=work.identity, timer=work.run.timer.name, cache=request.cache,
-        rounds=tuple(Round(session=one.session, midmean=one.midmean) for one in rounds),
+        identity=work.identity, timer=work.run.timer.name, cache=request.cache, rounds=rounds,
         kernel=launch.kernel.name if launch else "", symbol=launch.binary.symbol if launch else "",
         cubin=launch.binary.cubin_hash if launch else "",
         grid=launch.grid if launch else None, block=launch.block if launch else None,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 
 from record_samples import profile_of
 
 from pytest_gpuperf.baselines.store import Baselines, Update
 from pytest_gpuperf.model.evidence import Key, Occupancy, StaticRecord
-from pytest_gpuperf.model.time_record import HostTime, Identity, Round, Session, TimeRecord
+from pytest_gpuperf.model.time_record import HostTime, Identity, Session, TimeRecord
 
 H200 = "nvidia-h200"
 NVRTC = "nvrtc 13.0.88"
@@ -44,15 +43,11 @@ def make_session(number: int = 1, **changes: object) -> Session:
     return Session(**{**fields, **changes})  # type: ignore[arg-type]
 
 
-def make_round(session: Session, midmean: float = 51234.2) -> Round:
-    return Round(session=session.id, midmean=midmean)
-
-
-def make_time(session: Session, *, rounds: Iterable[Round] | None = None, **changes: object) -> TimeRecord:
+def make_time(session: Session, *, rounds: tuple[float, ...] = (51234.2, 51234.2), **changes: object) -> TimeRecord:
     fields: dict[str, object] = {
         "identity": Identity(code="c0" * 32, launch="grid=(1024, 1, 1) block=(32, 32, 1) shared=0"),
-        "timer": "cupti", "cache": "cold", "rounds": rounds or (make_round(session), make_round(session)),
-        "sessions": (session,), "kernel": "transpose_padded", "cubin": hashlib.sha256(CUBIN).hexdigest(),
+        "timer": "cupti", "cache": "cold", "rounds": rounds,
+        "session": session, "kernel": "transpose_padded", "cubin": hashlib.sha256(CUBIN).hexdigest(),
         "block": (32, 32, 1),
     }  # fmt: skip
     return TimeRecord(**{**fields, **changes})  # type: ignore[arg-type]

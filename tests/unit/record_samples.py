@@ -6,7 +6,7 @@ from typing import Any
 
 from pytest_gpuperf.model.evidence import Occupancy, StaticProfile, StaticRecord
 from pytest_gpuperf.model.result import TestEvidence
-from pytest_gpuperf.model.time_record import Identity, Round, TimeRecord, WorkloadRecords
+from pytest_gpuperf.model.time_record import Identity, TimeRecord, WorkloadRecords
 from pytest_gpuperf.report.document import SCHEMA, RunReport
 
 CODE = "c0" * 32
@@ -46,9 +46,8 @@ def time_of(
     kernel: str = "scale", **changes: object,
 ) -> TimeRecord:  # fmt: skip
     """A record of one round."""
-    taken = Round(session="s1", samples=40, midmean=midmean)
     return TimeRecord(
-        identity=identity or identity_of(), timer="cupti", cache="cold", rounds=(taken,), counters=counters or {},
+        identity=identity or identity_of(), timer="cupti", cache="cold", rounds=(midmean,), counters=counters or {},
         kernel=kernel, **changes,  # type: ignore[arg-type]
     )  # fmt: skip
 

@@ -67,7 +67,7 @@ def test_what_is_recorded_comes_back_as_it_was(store: BaselineStore, root: Path)
     ]  # fmt: skip
     record = store.time(H200, make_key())
     assert record is not None
-    assert (record.sessions, H200 in store.targets()) == ((session,), True)
+    assert (record.session, H200 in store.targets()) == (session, True)
     assert store.of_test(H200, make_key()) == {"padded": record}
     assert store.cubin(SHA) == CUBIN
 

@@ -24,7 +24,7 @@ PLANTED = 4
 
 def record(root: Path, registers: int, *those: Key, **times: float) -> None:
     static = {("sm_90", "nvrtc 13.0.88", key): static_of(registers=registers) for key in those}
-    time = {("nvidia-h200", key): time_of(times[name], sessions=(SESSION,)) for name, key in NAMES.items() if times}
+    time = {("nvidia-h200", key): time_of(times[name], session=SESSION) for name, key in NAMES.items() if times}
     BaselineStore(root / "baselines").write(Update(static=static, time=time))
 
 

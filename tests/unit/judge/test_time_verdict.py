@@ -22,7 +22,6 @@ from pytest_gpuperf.judge.time_verdict import (
     unchanged,
 )
 from pytest_gpuperf.model.limits import LIMITS
-from pytest_gpuperf.model.time_record import Round
 from pytest_gpuperf.model.verdict import Judgement, TimeFigures, Verdict
 
 CASE = TimeCase(key=KEY, target="nvidia-h200", limits=LIMITS, alpha=6e-4, record_ns=1000.0)
@@ -170,14 +169,10 @@ def test_verdict_by_pairs_of_processes(ratios: list[float], verdict: Verdict | N
 # --- the record ----------------------------------------------------------------------------------
 
 
-def rounds(*midmeans: float) -> list[Round]:
-    return [Round(session="s", midmean=one) for one in midmeans]
-
-
 def test_the_bound_of_a_record_is_wide() -> None:
-    assert record_bound(rounds(1000.0)) == pytest.approx(1.1)
-    assert record_bound(rounds(1000.0, 1001.0, 999.0)) == pytest.approx(1.1)
-    assert record_bound(rounds(950.0, 1050.0, 1000.0)) > record_bound(rounds(950.0, 1000.0)) > 1.15
+    assert record_bound([1000.0]) == pytest.approx(1.1)
+    assert record_bound([1000.0, 1001.0, 999.0]) == pytest.approx(1.1)
+    assert record_bound([950.0, 1050.0, 1000.0]) > record_bound([950.0, 1000.0]) > 1.15
 
 
 BEYOND = "slower than recorded by more than 10 %"
