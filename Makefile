@@ -39,7 +39,7 @@ TEST_STAMP := $(VENV)/.installed-test-$(MACHINE)
 CHECK_STAMP := $(VENV)/.installed-check-$(MACHINE)
 DOCS_STAMP := $(VENV)/.installed-docs
 
-.PHONY: demo test test-setup lint check docs exercises matrix format clean
+.PHONY: setup demo test test-setup lint check docs exercises matrix format clean
 .DEFAULT_GOAL := test
 
 demo: $(DEMO_STAMP)
@@ -49,6 +49,8 @@ test: $(TEST_STAMP)
 	$(BIN)/python -m pytest $(TEST_ARGS)
 
 test-setup: $(TEST_STAMP)
+
+setup: $(CHECK_STAMP) $(TEST_STAMP) $(DOCS_STAMP)
 
 lint: $(CHECK_STAMP)
 	$(BIN)/ruff format --check .
