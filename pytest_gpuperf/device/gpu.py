@@ -89,7 +89,7 @@ class Gpu:
         return self._arrays.empty_like(array)
 
     def array(self, host: Any) -> Any:
-        """A copy on the device of a host array or nested sequence."""
+        """A copy on the device of a host array or nested sequence, in the memory order that it has."""
         return self._arrays.array(host)
 
     def to_host(self, array: Any) -> Any:
