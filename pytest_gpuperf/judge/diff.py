@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -25,25 +25,15 @@ _ORDER = {rule.what: place for place, rule in enumerate((REGISTERS, SPILL_STORES
 """Figures that a reader asks for first; the others follow in the order of the gate's rules."""
 
 
-class CodeDiff(NamedTuple):
-    """How the machine code of a workload differs for one architecture."""
+class TargetDiff(NamedTuple):
+    """How the records of a workload for one target differ."""
 
-    arch: str
+    target: str
+    """An architecture, or a GPU model."""
     changes: tuple[Change, ...]
-    """Empty: the machine code differs, and no figure of it."""
-
-
-@dataclasses.dataclass(frozen=True)
-class RunDiff:
-    """How time, counters and launch of a workload differ on one GPU model."""
-
-    gpu: str
-    times_ns: tuple[float, float] | None
-    """Geometric means of the rounds' midmeans, before and after; None if the rounds are the same."""
-    conditions: tuple[Change, ...] = ()
-    """What was run, and how it was timed."""
-    counters: tuple[Change, ...] = ()
-    """Those that left their bands, the largest relative change first."""
+    """Figures of the code, or what was run and how, then counters; empty where other code has the same figures."""
+    times_ns: tuple[float, float] | None = None
+    """Geometric means of the rounds, before and after; None if the rounds are the same, and of an architecture."""
 
     @property
     def ratio(self) -> float:
@@ -60,15 +50,13 @@ class WorkloadDiff:
     """Empty for a callable."""
     was: Key | None
     """Its name in the earlier state, if that is another one."""
-    code: tuple[CodeDiff, ...]
-    runs: tuple[RunDiff, ...]
+    targets: tuple[TargetDiff, ...]
 
     @property
     def severity(self) -> tuple[float, int]:
         """Loss of time to a percent, and how many figures got worse."""
-        changes = [change for one in self.code for change in one.changes]
-        changes += [change for run in self.runs for change in run.counters]
-        slowest = max((1.0, *(run.ratio for run in self.runs)))
+        changes = [change for one in self.targets for change in one.changes]
+        slowest = max((1.0, *(one.ratio for one in self.targets)))
         return round(slowest, 2), sum(change.direction == "worse" for change in changes)
 
 
@@ -97,38 +85,35 @@ def compare_evidence(
     for key in sorted(after.keys() - added):
         was = renamed.get(key, key)
         old, now = before[was], after[key]
-        code = code_diffs(old, now)
-        runs = run_diffs(old, now, rules)
-        if code or runs or was != key:
-            found.append(WorkloadDiff(key, now.kernel or old.kernel, was if was != key else None, code, runs))
+        targets = (*_code_diffs(old, now), *_run_diffs(old, now, rules))
+        if targets or was != key:
+            found.append(WorkloadDiff(key, now.kernel or old.kernel, was if was != key else None, targets))
     return EvidenceDiff(tuple(found), tuple(sorted(added)), tuple(sorted(lost)))
 
 
 # --- machine code --------------------------------------------------------------------------------
 
 
-def code_diffs(old: WorkloadRecords, new: WorkloadRecords) -> tuple[CodeDiff, ...]:
+def _code_diffs(old: WorkloadRecords, new: WorkloadRecords) -> Iterator[TargetDiff]:
     """One for each architecture and toolchain that differs; what another one made against what came before it."""
     pairs = [(at, at) for at in sorted(old.static.keys() & new.static.keys())]
     for gained in sorted(new.static.keys() - old.static.keys()):
         was = [at for at in sorted(old.static.keys() - new.static.keys()) or sorted(old.static) if at[0] == gained[0]]
         pairs += [(was[-1], gained)] if was else []
-    found = [_code_diff(was, now, old.static[was], new.static[now]) for was, now in pairs]
-    return tuple(one for one in found if one is not None)
+    for at, now in pairs:
+        before, after = old.static[at], new.static[now]
+        changes = [*_texts({"compiler": at[1]}, {"compiler": now[1]}), *_code_changes(before, after)]
+        if changes or before.profile.code_hash != after.profile.code_hash:
+            yield TargetDiff(now[0], tuple(changes))
 
 
-def _code_diff(was: tuple[str, str], now: tuple[str, str], old: StaticRecord, new: StaticRecord) -> CodeDiff | None:
-    """None if the code, its launch and its figures are the same."""
-    (arch, compiler), (_, other) = was, now
+def _code_changes(old: StaticRecord, new: StaticRecord) -> list[Change]:
     grids = ["x".join(map(str, one.grid)) if old.grid and new.grid and one.grid else "" for one in (old, new)]
-    changes = [
-        *_texts({"compiler": compiler}, {"compiler": other}),
+    return [
         *sorted(differences(old, new), key=lambda change: _ORDER.get(change.what, len(_ORDER))),
         *_texts(*({"kernel": one.kernel, "configuration": one.config} for one in (old, new))),
         *_texts(*({"grid": grid} for grid in grids)),
     ]
-    same = not changes and old.profile.code_hash == new.profile.code_hash
-    return None if same else CodeDiff(arch, tuple(changes))
 
 
 def _texts(old: Mapping[str, str], new: Mapping[str, str]) -> list[Change]:
@@ -143,23 +128,21 @@ def _texts(old: Mapping[str, str], new: Mapping[str, str]) -> list[Change]:
 # --- runs ----------------------------------------------------------------------------------------
 
 
-def run_diffs(old: WorkloadRecords, new: WorkloadRecords, rules: Sequence[Metric]) -> tuple[RunDiff, ...]:
+def _run_diffs(old: WorkloadRecords, new: WorkloadRecords, rules: Sequence[Metric]) -> Iterator[TargetDiff]:
     """One for each GPU model that differs; other machine code is said by the static records."""
     gpus = sorted(gpu for gpu in old.times.keys() & new.times.keys() if old.times[gpu] != new.times[gpu])
     found = (_run_diff(gpu, old.times[gpu], new.times[gpu], rules) for gpu in gpus)
-    return tuple(one for one in found if one != RunDiff(one.gpu, None))
+    return (one for one in found if one.changes or one.times_ns)
 
 
-def _run_diff(gpu: str, old: TimeRecord, new: TimeRecord, rules: Sequence[Metric]) -> RunDiff:
+def _run_diff(gpu: str, old: TimeRecord, new: TimeRecord, rules: Sequence[Metric]) -> TargetDiff:
+    """Of counters, those that left their bands, the largest relative change first."""
     unknown = sorted(old.counters.keys() - {rule.name for rule in rules})  # a team added them: nobody knows a band
     table = [*rules, *(Metric(name, name, better="neutral") for name in unknown)]
     moved = counters.differences(old.counters, new.counters, table)
-    return RunDiff(
-        gpu=gpu,
-        times_ns=None if old.rounds == new.rounds else (mean_time_ns(old.rounds), mean_time_ns(new.rounds)),
-        conditions=tuple(_texts(_conditions(old, new), _conditions(new, old))),
-        counters=tuple(sorted(moved, key=_distance, reverse=True)),
-    )
+    changes = (*_texts(_conditions(old, new), _conditions(new, old)), *sorted(moved, key=_distance, reverse=True))
+    times_ns = None if old.rounds == new.rounds else (mean_time_ns(old.rounds), mean_time_ns(new.rounds))
+    return TargetDiff(gpu, changes, times_ns)
 
 
 def _distance(change: Change) -> float:

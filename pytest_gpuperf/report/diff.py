@@ -13,19 +13,19 @@ from typing import NamedTuple
 import msgspec
 
 from pytest_gpuperf.baselines.baseline_errors import quoted
-from pytest_gpuperf.baselines.layout import arch_order
+from pytest_gpuperf.baselines.layout import arch_order, target_order
 from pytest_gpuperf.baselines.manifest import Manifest
 from pytest_gpuperf.formatting import duration, escape_ci_commands, first_of, numbered, percent
-from pytest_gpuperf.judge.diff import EvidenceDiff, RunDiff
+from pytest_gpuperf.judge.diff import EvidenceDiff, TargetDiff
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
+from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.report.markdown import escaped, table_lines, within_bounds
 from pytest_gpuperf.report.message import NO_BREAK, wrapped
 from pytest_gpuperf.report.order import shortened
 
 NAMED = 3
 """Workloads that a row names; of more it says how many."""
-MOST_FIGURES, MOST_COUNTERS = 8, 3
+MOST_FIGURES = 8
 """Figures in a row."""
 LONGEST_TEXT = 200
 """Characters of one name or figure: both come out of files that may be anybody's."""
@@ -89,15 +89,8 @@ def rows_of(entries: Iterable[Difference]) -> list[DiffRow]:
 def entries_of(diff: EvidenceDiff) -> Iterator[Difference]:
     """Changes of baselines, the worst workload first; new and removed workloads stand behind the changed kernels."""
     for one in sorted(diff.workloads, key=lambda one: one.severity, reverse=True):
-        changes = []
-        for code in sorted(one.code, key=lambda code: arch_order(code.arch)):
-            bare = all(change.what == "compiler" for change in code.changes)
-            figures: list[str | Change] = [
-                *code.changes,
-                *(["machine code changed, its figures did not"] if bare else []),
-            ]
-            changes.append((code.arch, _listed(figures, MOST_FIGURES)))
-        changes += [(run.gpu, run_text(run)) for run in one.runs]
+        targets = sorted(one.targets, key=lambda target: target_order(target.target))
+        changes = [(target.target, _text(target)) for target in targets]
         if one.was is not None:
             test = one.was.test.partition("[")[0]
             changes.append(("", f"moved from {quoted(f'{one.was.module}::{test}', LONGEST_TEXT)}"))
@@ -108,22 +101,20 @@ def entries_of(diff: EvidenceDiff) -> Iterator[Difference]:
             yield Difference(key.module, "workloads", key, "", text, text)
 
 
-def run_text(run: RunDiff) -> str:
-    """``6.64 us -> 9.96 us (+50.0 %), DRAM bytes read 4096 -> 8192 bytes (+100.00 %), and 3 more counters``."""
-    parts = []
-    if run.times_ns is not None:
-        parts.append(f"{duration(run.times_ns[0])} -> {duration(run.times_ns[1])} ({percent(run.ratio - 1)})")
-    parts += [_listed(run.conditions, MOST_FIGURES)] if run.conditions else []
-    parts += [_listed(run.counters, MOST_COUNTERS, " counters")] if run.counters else []
-    return ", ".join(parts)
+def _text(diff: TargetDiff) -> str:
+    """``6.64 us -> 9.96 us (+50.0 %), DRAM bytes read 4096 -> 8192 bytes (+100.00 %)``, and how many more there are."""
+    parts = [str(change) for change in diff.changes]
+    if diff.times_ns is not None:
+        before, after = map(duration, diff.times_ns)
+        parts.insert(0, f"{before} -> {after} ({percent(diff.ratio - 1)})")
+    elif all(change.what == "compiler" for change in diff.changes):
+        parts.append("machine code changed, its figures did not")
+    return _listed(parts)
 
 
-def _listed(texts: Sequence[str | Change], most: int, rest: str = "") -> str:
+def _listed(texts: Sequence[str]) -> str:
     """The first few, and how many more."""
-    shown = [quoted(str(one), LONGEST_TEXT) for one in texts[:most]]
-    if len(texts) > most:
-        shown.append(f"and {len(texts) - most} more{rest}")
-    return ", ".join(shown)
+    return first_of([quoted(one, LONGEST_TEXT) for one in texts], MOST_FIGURES, ",")
 
 
 def names_of(keys: Sequence[Key]) -> str:
@@ -151,13 +142,13 @@ def remarks_of(*manifests: Manifest | None) -> list[str]:
 
 def _shown(field: object) -> str:
     texts = [str(one) for one in field] if isinstance(field, (list, tuple)) else [str(field)] if field else []
-    return _listed(texts, MOST_FIGURES) or "none"
+    return _listed(texts) or "none"
 
 
 def summary_of(diff: EvidenceDiff) -> str:
     """``3 kernels changed, 2 workloads new, 1 workload removed``"""
-    changed = {(one.key.module, one.kernel) for one in diff.workloads if one.kernel and (one.code or one.runs)}
-    callables = sum(not one.kernel and bool(one.runs) for one in diff.workloads)
+    changed = {(one.key.module, one.kernel) for one in diff.workloads if one.kernel and one.targets}
+    callables = sum(not one.kernel and bool(one.targets) for one in diff.workloads)
     moved = sum(one.was is not None for one in diff.workloads)
     parts = [
         f"{numbered(count, noun)} changed"

@@ -9,7 +9,7 @@ import pytest
 from record_samples import identity_of, records_of, static_of, time_of
 
 from pytest_gpuperf.judge.counters import Metric
-from pytest_gpuperf.judge.diff import EvidenceDiff, RunDiff, compare_evidence
+from pytest_gpuperf.judge.diff import EvidenceDiff, TargetDiff, compare_evidence
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.time_record import HostTime, Identity, SecondaryMetrics, TimeRecord, WorkloadRecords
 
@@ -28,9 +28,9 @@ def compared(old: Code, new: Code, *times: TimeRecord) -> EvidenceDiff:
     return compare_evidence(before, after, [SECTORS, CYCLES])
 
 
-def run_diff(old: TimeRecord, new: TimeRecord) -> RunDiff:
+def run_diff(old: TimeRecord, new: TimeRecord) -> TargetDiff:
     (workload,) = compared({}, {}, old, new).workloads
-    (run,) = workload.runs
+    (run,) = workload.targets
     return run
 
 
@@ -52,20 +52,20 @@ def test_figures_that_a_reader_asks_for_come_first(
 ) -> None:
     at = ("sm_90", NVRTC)
     (workload,) = compared({at: static_of(**old)}, {at: static_of(**new)}).workloads
-    (code,) = workload.code
-    assert (code.arch, [str(change) for change in code.changes]) == ("sm_90", changes)
+    (code,) = workload.targets
+    assert (code.target, [str(change) for change in code.changes]) == ("sm_90", changes)
 
 
 def test_what_an_autotuner_chose_is_a_figure() -> None:
     at = ("sm_90", NVRTC)
     old, new = ({at: msgspec.structs.replace(static_of(), config=config)} for config in ("BLOCK=1024", "BLOCK=256"))
-    changes = compared(old, new).workloads[0].code[0].changes
+    changes = compared(old, new).workloads[0].targets[0].changes
     assert [str(change) for change in changes] == ["configuration BLOCK=1024 -> BLOCK=256"]
 
 
 def test_one_compiler_in_the_place_of_another_is_compared_with_it() -> None:
     before, after = {("sm_90", NVRTC): static_of()}, {("sm_90", NEWER): static_of(code=OTHER, registers=48)}
-    changes = compared(before, after).workloads[0].code[0].changes
+    changes = compared(before, after).workloads[0].targets[0].changes
     assert [str(change) for change in changes] == [
         f"compiler {NVRTC} -> {NEWER}",
         "registers 40 -> 48 (occupancy holds)",
@@ -73,9 +73,9 @@ def test_one_compiler_in_the_place_of_another_is_compared_with_it() -> None:
     before |= {("sm_80", NVRTC): static_of(), ("sm_90", "nvrtc 12.9.41"): static_of()}
     after[("sm_80", NVRTC)] = static_of(code=OTHER)
     (workload,) = compared(before, after).workloads
-    assert [one.arch for one in workload.code] == ["sm_80", "sm_90"]
-    assert str(workload.code[1].changes[0]) == f"compiler {NVRTC} -> {NEWER}", "the later of two"
-    beside = compared(before, before | after).workloads[0].code[-1].changes
+    assert [one.target for one in workload.targets] == ["sm_80", "sm_90"]
+    assert str(workload.targets[1].changes[0]) == f"compiler {NVRTC} -> {NEWER}", "the later of two"
+    beside = compared(before, before | after).workloads[0].targets[-1].changes
     assert str(beside[0]) == f"compiler {NVRTC} -> {NEWER}", "one that came beside it"
 
 
@@ -138,8 +138,8 @@ CONDITIONS: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
 @pytest.mark.parametrize(("old", "new", "words"), CONDITIONS)
 def test_conditions_before_and_after(old: dict[str, Any], new: dict[str, Any], words: list[str]) -> None:
     before, after = (msgspec.structs.replace(time_of(), **one) for one in (old, new))
-    assert [str(change) for change in run_diff(before, after).conditions] == words
-    turned = [f"{change.what} {change.after} -> {change.before}" for change in run_diff(after, before).conditions]
+    assert [str(change) for change in run_diff(before, after).changes] == words
+    turned = [f"{change.what} {change.after} -> {change.before}" for change in run_diff(after, before).changes]
     assert turned == words
 
 
@@ -148,9 +148,9 @@ def test_counters_that_moved_come_the_largest_change_first_and_from_none_before_
     old = {sectors: 100.0, cycles: 1000.0, "own.a": 0.0, "own.b": 8.0, "own.d": 8.0, "gone": 1.0, **same}
     new = {sectors: 300.0, cycles: 1001.0, "own.a": 0.5, "own.b": 0.0, "own.d": 2.0, "came": 1.0, "too": 1.0, **same}
     run = run_diff(time_of(counters=old), time_of(counters=new))
-    assert (run.gpu, run.times_ns, run.ratio) == (H200, None, 1.0)
-    assert [str(change) for change in run.conditions] == ["counters gone -> came, too"]
-    assert [(change.what, change.direction) for change in run.counters] == [
+    assert (run.target, run.times_ns, run.ratio) == (H200, None, 1.0)
+    assert str(run.changes[0]) == "counters gone -> came, too"
+    assert [(change.what, change.direction) for change in run.changes[1:]] == [
         ("own.a", "neutral"), ("own.b", "neutral"), ("own.d", "neutral"), ("sectors", "worse"),
     ]  # fmt: skip
 
@@ -161,5 +161,5 @@ def test_gpus_that_differ_have_a_line_each_and_others_none() -> None:
     old = WorkloadRecords({}, {"b": time_of(100.0), "a": time_of(100.0), "c": time_of(), "gone": time_of()})
     new = WorkloadRecords({}, {"b": time_of(150.0), "a": both, "c": time_of(), "came": time_of()})
     (workload,) = compare_evidence({KEY: old}, {KEY: new}, []).workloads
-    assert [(run.gpu, round(run.ratio, 6)) for run in workload.runs] == [("a", 2.0), ("b", 1.5)]
-    assert workload.runs[0].times_ns == pytest.approx((100.0, 200.0))
+    assert [(run.target, round(run.ratio, 6)) for run in workload.targets] == [("a", 2.0), ("b", 1.5)]
+    assert workload.targets[0].times_ns == pytest.approx((100.0, 200.0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.judge.diff import CodeDiff, EvidenceDiff, RunDiff, WorkloadDiff
+from pytest_gpuperf.judge.diff import EvidenceDiff, TargetDiff, WorkloadDiff
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.report.diff import (
@@ -14,7 +14,6 @@ from pytest_gpuperf.report.diff import (
     entries_of,
     names_of,
     rows_of,
-    run_text,
 )  # fmt: skip
 from pytest_gpuperf.report.markdown import MOST_CHARACTERS
 
@@ -27,11 +26,11 @@ def key(test: str = "test_scale[8]", workload: str = "scale", module: str = "tes
 
 
 def changed(
-    where: Key, *runs: RunDiff, archs: tuple[str, ...] = (), changes: tuple[Change, ...] = (REGISTERS,),
+    where: Key, *runs: TargetDiff, archs: tuple[str, ...] = (), changes: tuple[Change, ...] = (REGISTERS,),
     kernel: str = "scale", was: Key | None = None,
 ) -> WorkloadDiff:  # fmt: skip
-    code = tuple(CodeDiff(arch, changes) for arch in archs)
-    return WorkloadDiff(where, kernel, was, code, runs)
+    code = (TargetDiff(arch, changes) for arch in archs)
+    return WorkloadDiff(where, kernel, was, (*code, *runs))
 
 
 def diff_of(
@@ -56,16 +55,17 @@ def test_figures_of_code_are_counted_where_there_are_many_and_missed_where_there
 
 
 def test_figures_of_a_run() -> None:
-    counters = tuple(Change(what=f"c{n}", before=1, after=2, note="+100.00 %") for n in range(5))
-    run = RunDiff("g", (6640.0, 9960.0), (Change(what="timer", before="cupti", after="graph"),), counters)
-    assert run_text(run) == (
+    counters = tuple(Change(what=f"c{n}", before=1, after=2, note="+100.00 %") for n in range(8))
+    run = TargetDiff("g", (Change(what="timer", before="cupti", after="graph"), *counters), (6640.0, 9960.0))
+    ((*_, figures),) = rows(diff_of(changed(key(), run)))
+    assert figures == (
         "6.64 us -> 9.96 us (+50.0 %), timer cupti -> graph, c0 1 -> 2 (+100.00 %), c1 1 -> 2 (+100.00 %), "
-        "c2 1 -> 2 (+100.00 %), and 2 more counters"
+        "c2 1 -> 2 (+100.00 %), c3 1 -> 2 (+100.00 %), c4 1 -> 2 (+100.00 %), c5 1 -> 2 (+100.00 %), and 2 more"
     )
 
 
 def test_the_worst_module_and_kernel_come_first() -> None:
-    slower, faster = RunDiff("g", (100.0, 150.0)), RunDiff("g", (100.0, 50.0))
+    slower, faster = TargetDiff("g", (), (100.0, 150.0)), TargetDiff("g", (), (100.0, 50.0))
     diff = diff_of(
         changed(key(module="test_a.py"), faster, kernel="a"),
         changed(key(module="test_b.py"), archs=("sm_90",), kernel="neutral"),
