@@ -17,15 +17,11 @@ SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 """Names the file that GitHub shows as the summary of a job; outside of one it is not set."""
 
 
-class NotWritten(GpuperfError):
-    """A report could not be written; the message says which, and what to do."""
-
-
 def write_report(document: Document, target: str) -> str:
     """Write one report in the form that its ending asks for; returns where it went, empty if there is no such place.
 
     A file takes the place of an older one whole; to the summary of a GitHub job it is appended, since steps share it.
-    Raises ``NotWritten``.
+    Raises ``GpuperfError``.
     """
     place = os.environ.get(SUMMARY_VARIABLE, "") if target == GITHUB else target
     path = Path(place)
@@ -38,7 +34,7 @@ def write_report(document: Document, target: str) -> str:
                 summary.write(as_markdown(document))
     except OSError as problem:
         why = problem.strerror or problem
-        raise NotWritten(f"the report {path} could not be written ({why}): name another file") from problem
+        raise GpuperfError(f"the report {path} could not be written ({why}): name another file") from problem
     return place
 
 
@@ -48,7 +44,7 @@ def write_reports(document: Document, targets: Sequence[str]) -> tuple[list[str]
     for target in targets:
         try:
             written.append(write_report(document, target))
-        except NotWritten as problem:
+        except GpuperfError as problem:
             problems.append(str(problem))
     return [place for place in written if place], problems
 

@@ -18,13 +18,14 @@ from markdown_it import MarkdownIt
 from record_samples import report_of, static_of, time_of
 
 from pytest_gpuperf.cli import command_line
+from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.formatting import escape_ci_commands, visible
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Advice, Change, Judgement, TimeFigures, Verdict
 from pytest_gpuperf.report import files, markdown
 from pytest_gpuperf.report.document import Document, RunReport, document_of
-from pytest_gpuperf.report.files import NotWritten, write_report, write_reports
+from pytest_gpuperf.report.files import write_report, write_reports
 from pytest_gpuperf.report.markdown import CUT_OFF, MARKER, MOST_CHARACTERS, as_markdown
 from pytest_gpuperf.report.render import as_page
 
@@ -107,7 +108,7 @@ def test_an_older_report_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeyp
     problem = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     monkeypatch.setattr(files, "write_whole", Mock(side_effect=problem))
     words = f"the report {target} could not be written (No space left on device): name another file"
-    with pytest.raises(NotWritten, match=re.escape(words)):
+    with pytest.raises(GpuperfError, match=re.escape(words)):
         write_report(document, str(target))
 
 
