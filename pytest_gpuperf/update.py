@@ -16,7 +16,6 @@ from pytest_gpuperf.baselines.store import BaselineStore, Update
 from pytest_gpuperf.compile.machine_code.occupancy import why_unfit
 from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.judge.counters import Counts, replaced
-from pytest_gpuperf.judge.static_verdict import with_launch_of
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence, unpacked
 from pytest_gpuperf.model.time_record import SecondaryMetrics, Session, TimeRecord, updated
@@ -111,7 +110,7 @@ def wanted_static(
                 lacks = old is not None and (not store.has_cubin(old.cubin) or old.source_hash != record.source_hash)
                 judged = verdicts.get(arch)
                 wanted = workload.key in timed or (judged is not None and accepts(judged, options))
-                changed = old is not None and _figures(old) != _figures(record, old)
+                changed = old is not None and _figures(old) != _figures(under_recorded_launch(record, old, arch))
                 is_new = old is None and (wanted or judged is None or judged.verdict is not Verdict.WORSE)
                 if is_new or (lacks and options.update == "all") or (changed and wanted and options.update != "new"):
                     for key, known in records_to_replace(store, arch, workload, old, evidence.workloads).items():
@@ -120,13 +119,9 @@ def wanted_static(
     return update
 
 
-def _figures(record: StaticRecord, old: StaticRecord | None = None) -> StaticRecord:
-    """A record without the hash of its source, cubin and grid: no comment, neighbour or size of data is a change.
-
-    A kernel that this run did not get to launch takes the launch that ``old`` has.
-    """
-    known = record if old is None or record.block is not None else with_launch_of(record, old)
-    return msgspec.structs.replace(known, source_hash="", symbol="", cubin="", grid=None)
+def _figures(record: StaticRecord) -> StaticRecord:
+    """A record without the hash of its source, cubin and grid: no comment, neighbour or size of data is a change."""
+    return msgspec.structs.replace(record, source_hash="", symbol="", cubin="", grid=None)
 
 
 # --- times, and the other figures of their records ------------------------------------------------

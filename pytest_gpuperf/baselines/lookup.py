@@ -10,7 +10,6 @@ import msgspec
 
 from pytest_gpuperf.baselines.store import Baselines
 from pytest_gpuperf.compile.machine_code.occupancy import occupancy
-from pytest_gpuperf.judge.static_verdict import with_launch_of
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.time_record import WorkloadRecords
@@ -75,13 +74,15 @@ def records_to_replace(
 
 def under_recorded_launch(record: StaticRecord, old: StaticRecord, arch: str) -> StaticRecord:
     """``record`` as it is if it was launched; else with the launch of ``old``, and the occupancy that it has there."""
-    if record.block is not None:
+    if record.block is not None or old.block is None:
         return record
-    found = with_launch_of(record, old)
-    if found.occupancy is not None or old.block is None or old.occupancy is None or math.prod(old.block) < 1:
-        return found
-    fits = occupancy(record.profile, arch, math.prod(old.block), max(old.dynamic_shared_bytes, 0))
-    return msgspec.structs.replace(found, occupancy=fits)
+    mine, its = ((one.profile.registers, one.profile.shared_bytes) for one in (record, old))
+    fits, threads = old.occupancy, math.prod(old.block)
+    if mine != its and fits is not None:
+        fits = occupancy(record.profile, arch, threads, max(old.dynamic_shared_bytes, 0)) if threads > 0 else None
+    return msgspec.structs.replace(
+        record, block=old.block, dynamic_shared_bytes=old.dynamic_shared_bytes, occupancy=fits, grid=old.grid
+    )
 
 
 # --- renamed workloads: those with the same machine code ------------------------------------------

@@ -30,8 +30,6 @@ def compare_static(
     ones, only what costs by itself gates: spills, stack and occupancy; what has another source too is not comparable.
     """
     judgement = functools.partial(Judgement, key=key, target=target, kind="static")
-    if new.block is None:
-        new = with_launch_of(new, old)
     same_code = old.profile.code_hash == new.profile.code_hash
     if same_code and (old.block, old.dynamic_shared_bytes) == (new.block, new.dynamic_shared_bytes):
         return judgement(verdict=Verdict.UNCHANGED)
@@ -87,15 +85,6 @@ def missing_static(key: Key, target: str) -> Judgement:
     """The judgement where no baseline of this architecture exists."""
     reason = "no baseline: record one with pytest --update-baselines=new"
     return Judgement(key=key, target=target, kind="static", verdict=Verdict.NEW, reason=reason)
-
-
-def with_launch_of(record: StaticRecord, old: StaticRecord) -> StaticRecord:
-    """A kernel that was not launched, under the launch of its baseline; other resources: occupancy unknown."""
-    mine, its = ((one.profile.registers, one.profile.shared_bytes) for one in (record, old))
-    occupancy = old.occupancy if mine == its else None
-    return msgspec.structs.replace(
-        record, block=old.block, dynamic_shared_bytes=old.dynamic_shared_bytes, occupancy=occupancy, grid=old.grid
-    )
 
 
 def differences(old: StaticRecord, new: StaticRecord) -> Iterable[Change]:

@@ -10,7 +10,7 @@ from judge_samples import HALF, KEY, OCCUPANCY, PROFILE, STATIC, static
 
 from pytest_gpuperf.judge.static_rules import OCCUPANCY as OCCUPANCY_RULE
 from pytest_gpuperf.judge.static_rules import large_steps_count
-from pytest_gpuperf.judge.static_verdict import compare_static, with_launch_of
+from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import Occupancy, StaticRecord
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 
@@ -134,21 +134,6 @@ def test_a_changed_launch_is_shown_and_judged_by_its_occupancy() -> None:
     )  # fmt: skip
     added = compare(STATIC, msgspec.structs.replace(STATIC, block=None))
     assert str(added.changes[0]) == "block not launched -> 256x1x1"
-
-
-@pytest.mark.parametrize(
-    ("profile", "occupancy"), [({}, OCCUPANCY), ({"registers": 33}, None), ({"shared_bytes": 2048}, None)]
-)
-def test_a_kernel_that_was_not_launched_has_the_launch_of_its_baseline(
-    profile: dict[str, int], occupancy: Occupancy | None
-) -> None:
-    launched = msgspec.structs.replace(static(dynamic_shared_bytes=64, code_hash="old"), grid=(8, 1, 1))
-    not_launched = msgspec.structs.replace(static(occupancy=None, **profile), block=None)
-    found = with_launch_of(not_launched, launched)
-    assert (found.block, found.dynamic_shared_bytes, found.occupancy) == ((256, 1, 1), 64, occupancy)
-    assert (found.grid, found.profile) == ((8, 1, 1), not_launched.profile)
-    assert "occupancy" not in [one.what for one in compare(not_launched).changes]
-    assert compare(msgspec.structs.replace(STATIC, block=None, occupancy=None)).verdict is UNCHANGED
 
 
 # --- compilers and autotuners --------------------------------------------------------------------
