@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from source_text import NOTE, table
 
-from pytest_gpuperf.counters.catalogue import METRICS, NAMES, SETS, STALLS
+from pytest_gpuperf.counters.catalogue import METRICS, NAMES, SETS
 from pytest_gpuperf.judge.counters import Metric
 
 HEAD = f"""\
@@ -36,6 +37,7 @@ NOT_LISTED = """\
 `l1tex__data_bank_conflicts…` is not in the list: it counts arbitration with other accesses too, and is above zero for
 code without any conflict.
 """
+STALLS = re.findall(r"issue_stalled_(\w+)_per_issue_active", " ".join(METRICS))
 
 
 def page() -> str:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.baselines.layout import arch_order
-from pytest_gpuperf.counters import catalogue as c
 from pytest_gpuperf.formatting import duration, first_of, numbered, percent, quantity, visible
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import Key, StaticRecord
@@ -128,8 +127,11 @@ def time_table(rows: Iterable[Row], *, whole: bool = False) -> Table | None:
 
 
 _COUNTERS = (
-    ("instructions", c.INSTRUCTIONS, ""), ("load sectors", c.LOAD_SECTORS, ""), ("store sectors", c.STORE_SECTORS, ""),
-    ("L2 sectors", c.L2_SECTORS, ""), ("DRAM read", c.DRAM_READ, "B"), ("DRAM written", c.DRAM_WRITE, "B"),
+    ("instructions", "smsp__inst_executed.sum", ""),
+    ("load sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", ""),
+    ("store sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", ""),
+    ("L2 sectors", "lts__t_sectors.sum", ""), ("DRAM read", "dram__bytes_read.sum", "B"),
+    ("DRAM written", "dram__bytes_write.sum", "B"),
 )  # fmt: skip
 """Those that most sets have."""
 
@@ -138,7 +140,7 @@ def counter_table(rows: Iterable[Row], *, whole: bool = False) -> Table | None:
     """A few counters of every workload that has some."""
     found = []
     for row in (row for row in rows if row.evidence.counters):
-        figures = [(row.evidence.counters.get(metric.name), unit) for _, metric, unit in _COUNTERS]
+        figures = [(row.evidence.counters.get(name), unit) for _, name, unit in _COUNTERS]
         cells = ["-" if value is None else quantity(value, unit) for value, unit in figures]
         found.append(_judged(row, cells, "counters"))
     return table_of(("counters of one run", *(head for head, _, _ in _COUNTERS), "verdict"), found, whole=whole)

@@ -8,16 +8,10 @@ import pytest
 from perfworks import PerfWorks
 
 from pytest_gpuperf.counters.catalogue import (
-    ACHIEVED_OCCUPANCY,
-    DRAM_READ,
-    INSTRUCTIONS,
-    L2_SECTORS,
-    LOAD_SECTORS,
     METRICS,
     NAMES,
     REFERENCE,
     SETS,
-    SHARED_WAVEFRONTS,
     canonical,
     chip_of,
     hint,
@@ -30,6 +24,13 @@ from pytest_gpuperf.counters.report import sum_up
 from pytest_gpuperf.model.architectures import ARCHITECTURES
 from pytest_gpuperf.options import METRIC_SETS
 
+ACHIEVED_OCCUPANCY, DRAM_READ, INSTRUCTIONS, L2_SECTORS, LOAD_SECTORS, SHARED_WAVEFRONTS = (
+    METRICS[name]
+    for name in (
+        "sm__warps_active.avg.pct_of_peak_sustained_active", "dram__bytes_read.sum", "smsp__inst_executed.sum",
+        "lts__t_sectors.sum", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "memory_l1_wavefronts_shared",
+    )
+)  # fmt: skip
 BY_NCU = ("profiler__", "memory_l1_")
 """Beginnings of metrics that Nsight Compute makes itself; the chip's own list does not have them."""
 
