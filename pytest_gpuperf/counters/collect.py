@@ -37,10 +37,11 @@ TAKES = 3
 LOG_LINES = 25
 
 
-@dataclasses.dataclass(frozen=True)
-class Assignment:
-    """Metrics to collect, and the command that runs the tests."""
+@dataclasses.dataclass
+class Collection:
+    """The profiled processes of one run: what they collect, the command that runs the tests, and what they brought."""
 
+    folder: Path
     nodes: tuple[str, ...]
     metrics: tuple[str, ...]
     """Canonical names."""
@@ -55,16 +56,11 @@ class Assignment:
     limit_s: float
     """Longest time of one process."""
 
-
-class Collection:
-    """The profiled processes of one run, and what they brought so far."""
-
-    def __init__(self, assignment: Assignment, folder: Path) -> None:
-        self._do, self._folder = assignment, folder
-        self._folders = (folder / str(number) for number in itertools.count())
+    def __post_init__(self) -> None:
+        self._folders = (self.folder / str(number) for number in itertools.count())
         self._missing: dict[str, None] = {}
         """Canonical names that this GPU does not have, in the order found."""
-        self._asked: dict[str, None] = dict.fromkeys(assignment.metrics)
+        self._asked: dict[str, None] = dict.fromkeys(self.metrics)
         self._given: set[str] = set()
         """Those that ncu gave a figure for, of any kernel."""
         self._found: dict[Key, CollectedWorkload] = {}
@@ -74,7 +70,7 @@ class Collection:
     def collect(self) -> Collected:
         """Everything.  Raises ``CountersUnavailable`` if there is nothing; what a later process lacks is noted."""
         started = time.monotonic()
-        first = ProfileTask(folder=self._folder, nodes=self._do.nodes, cache=self._do.cache, metrics=self._do.metrics)
+        first = ProfileTask(folder=self.folder, nodes=self.nodes, cache=self.cache, metrics=self.metrics)
         put_off = self._process(first)
         workloads = [entry.workload for entry in put_off]
         for task in _following(put_off, first):
@@ -85,7 +81,7 @@ class Collection:
                 lost = [one for one in workloads if one.cache == task.cache and one.key not in self._found]
                 self._found.update((one.key, msgspec.structs.replace(one, notes=(str(problem),))) for one in lost)
         return Collected(
-            gpu=self._gpu, ncu=str(self._do.ncu), workloads=tuple(self._found.values()),
+            gpu=self._gpu, ncu=str(self.ncu), workloads=tuple(self._found.values()),
             notes=tuple(self._notes()), seconds=time.monotonic() - started, log=self._log,
         )  # fmt: skip
 
@@ -99,7 +95,7 @@ class Collection:
         """Run one task and keep what it brought; returns what it put off."""
         folder, finished = self._run(task)
         met, left_report = entries(folder), (folder / REPORT).exists()
-        results = self._do.reader(folder / REPORT) if left_report else []
+        results = self.reader(folder / REPORT) if left_report else []
         if not met or (not results and any(entry.number is not None for entry in met)):
             raise recognise(finished.output, finished.target_output, finished.status, left_report=left_report)
         if finished.status:
@@ -108,8 +104,8 @@ class Collection:
         for entry in met:
             if entry.number is not None:
                 kernels = [result for result in results if result.range == entry.number]
-                self._given.update(canonical(name, self._do.chip) for kernel in kernels for name in kernel.metrics)
-                counters, note = sum_up(kernels, self._do.chip, self._asked)
+                self._given.update(canonical(name, self.chip) for kernel in kernels for name in kernel.metrics)
+                counters, note = sum_up(kernels, self.chip, self._asked)
                 self._found[entry.workload.key] = msgspec.structs.replace(
                     entry.workload, counters=counters, notes=(note,) if note else ()
                 )
@@ -120,17 +116,17 @@ class Collection:
         while True:
             folder = next(self._folders)
             folder.mkdir(parents=True)
-            own = {name: on_chip(name, self._do.chip) for name in task.metrics}
+            own = {name: on_chip(name, self.chip) for name in task.metrics}
             self._missing.update((name, None) for name, here in own.items() if here is None)
             names = [here for name, here in own.items() if here is not None and name not in self._missing]
             if not names:
                 raise CountersUnavailable("no metric is left to collect", "ask for one that this GPU has")
-            target = self._do.target(msgspec.structs.replace(task, folder=folder))
+            target = self.target(msgspec.structs.replace(task, folder=folder))
             finished = run(
-                command(self._do.ncu.path, folder, names, task.cache, target), folder, self._do.working_folder,
-                limit_s=self._do.limit_s,
+                command(self.ncu.path, folder, names, task.cache, target), folder, self.working_folder,
+                limit_s=self.limit_s,
             )  # fmt: skip
-            unknown = {canonical(name, self._do.chip) for name in unknown_metrics(finished.output)}
+            unknown = {canonical(name, self.chip) for name in unknown_metrics(finished.output)}
             found = [name for name in task.metrics if not unknown.isdisjoint((name, name.partition(".")[0]))]
             if self._missing.keys() >= set(found) or (folder / REPORT).exists():
                 return folder, finished

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from pytest_gpuperf import stash
 from pytest_gpuperf.api.marker import settings_of
 from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.counters.catalogue import canonical, chip_of, names_of
-from pytest_gpuperf.counters.collect import TAKES, Assignment, Collection, together
+from pytest_gpuperf.counters.collect import TAKES, Collection, together
 from pytest_gpuperf.counters.exchange import Collected
 from pytest_gpuperf.counters.report import read_report
 from pytest_gpuperf.counters.run_ncu import CountersUnavailable, find_ncu
@@ -46,7 +47,8 @@ def _collect(run: Run, nodes: Sequence[str], own: Sequence[str], show: Callable[
         raise CountersUnavailable("there is no GPU", str(run.no_device))
     chip, ncu = chip_of(run.native_arch), find_ncu()
     asked = [canonical(name, chip) for name in names_of([*options.ncu, *own])]
-    assignment = Assignment(
+    collection = functools.partial(
+        Collection,
         nodes=tuple(nodes), metrics=tuple(dict.fromkeys(asked)), cache=options.cache, chip=chip, ncu=ncu,
         reader=read_report,
         target=lambda task: child_command(config, task),
@@ -59,7 +61,7 @@ def _collect(run: Run, nodes: Sequence[str], own: Sequence[str], show: Callable[
     takes: list[Collected] = []
     for number in range(1, 1 + (TAKES if options.update else 1)):
         show(f"{begin}, collection {number} of {TAKES}" if options.update else begin)
-        takes.append(Collection(assignment, Path(folder.name) / str(number)).collect())
+        takes.append(collection(Path(folder.name) / str(number)).collect())
     return together(takes) if options.update else takes[0]
 
 
