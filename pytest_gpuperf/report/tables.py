@@ -27,13 +27,6 @@ MOST_ROWS = 6
 """Most rows of a table that folds them."""
 
 
-class Line(NamedTuple):
-    """One line of a table and how it is marked (names of pytest's terminal writer)."""
-
-    text: str
-    markup: tuple[str, ...] = ()
-
-
 class Table:
     """Columns as wide as their widest cell, the first and the last flush left; one without a figure is left out.
 
@@ -49,8 +42,8 @@ class Table:
         """A cell for each column; one alone runs across."""
         self._rows.append((tuple(map(visible, cells)), markup))
 
-    def lines(self, width: int | None = None) -> list[Line]:
-        """``width`` is that of the terminal, in columns; None for as much as it takes."""
+    def lines(self, width: int | None = None) -> list[tuple[str, tuple[str, ...]]]:
+        """Each with its marks (names of pytest's terminal writer); ``width`` is the terminal's, None for any."""
         full = [cells for cells, _ in self._rows if len(cells) == len(self._heads)]
         widths = [max(map(len, column)) for column in zip(self._heads, *full, strict=True)]
         kept = [0, *(at for at in range(1, len(widths)) if any(cells[at] != "-" for cells in full))]
@@ -62,7 +55,7 @@ class Table:
                 left_out.insert(0, self._heads[kept.pop(-2)])
             widths[0] = min(widths[0], max(LEAST_NAME, width - sum(widths[one] + 2 for one in kept[1:])))
             rows += [((f"(no room for: {', '.join(left_out)})",), ())] if left_out else []
-        return [Line(self._aligned(cells, widths, kept, width), markup) for cells, markup in rows]
+        return [(self._aligned(cells, widths, kept, width), markup) for cells, markup in rows]
 
     def _aligned(self, cells: Sequence[str], widths: Sequence[int], kept: Sequence[int], most: int | None) -> str:
         if len(cells) == 1:

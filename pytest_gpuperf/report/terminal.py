@@ -53,8 +53,8 @@ class Screen:
         """Write the table as wide as the terminal is, or as it takes where nobody looks, as in a log."""
         if table is None:
             return
-        for line in table.lines(self.reporter._tw.fullwidth if self.reporter.isatty else None):
-            self.write_line(line.text, **dict.fromkeys(line.markup, True))
+        for line, markup in table.lines(self.reporter._tw.fullwidth if self.reporter.isatty else None):
+            self.write_line(line, **dict.fromkeys(markup, True))
         self.write_line("")
 
 

@@ -35,7 +35,7 @@ def case(test: str, *verdicts: Verdict) -> TestEvidence:
 def lines_of(*tests: TestEvidence, whole: bool = False) -> list[str]:
     """Below the heads."""
     table = static_table(rows_of(tests), whole=whole)
-    return [" ".join(line.text.split()).replace("40 / 0 / 50% ", "") for line in table.lines()[1:]] if table else []
+    return [" ".join(line[0].split()).replace("40 / 0 / 50% ", "") for line in table.lines()[1:]] if table else []
 
 
 PASSING = [case(f"test_fine{number}", Verdict.SAME, Verdict.UNCHANGED) for number in range(8)]
@@ -77,12 +77,12 @@ def test_table_fits_the_terminal_and_names_the_columns_that_do_not(width: int | 
     table = Table("registers", "sm_80", "sm_90", "sm_120", "verdict")
     table.row("test_module.py::test_with_a_very_long_name_indeed[" + "x" * 100 + "]")
     table.row("a workload of which somebody gave a long name to", *["120 / 2048 / 100%"] * 3, "WORSE")
-    head, *_, last = [line.text for line in table.lines(width)]
+    head, *_, last = [line[0] for line in table.lines(width)]
     missing = [name for name in ("sm_80", "sm_90", "sm_120") if name not in head]
     assert len(missing) == {60: 2, 80: 1, 100: 0, None: 0}[width]
     assert last == f"(no room for: {', '.join(missing)})" if missing else last.endswith("WORSE")
     if width is not None:
-        assert max(len(line.text) for line in table.lines(width)) <= width
+        assert max(len(line[0]) for line in table.lines(width)) <= width
 
 
 def test_update_folds_equal_changes_of_a_function() -> None:
@@ -93,7 +93,7 @@ def test_update_folds_equal_changes_of_a_function() -> None:
     ]  # fmt: skip
     table = update_table(recorded)
     assert table is not None
-    rows = [line.text for line in table.lines()[1:]]
+    rows = [line[0] for line in table.lines()[1:]]
     assert [row.split("  ")[-1].strip() for row in rows] == ["registers 32 -> 40", "registers 32 -> 48"]
     assert all(row.startswith("test_a.py::test_a[\u2026]  8 workloads  ") for row in rows)
 
