@@ -8,7 +8,7 @@ import numpy as np
 SOURCE = "kernels/sample7_template_branch.cu"
 BRANCH, LIGHT_BRANCH = "blur_at_run_time<128>", "blur_at_run_time<8>"
 TEMPLATE, OPTION = "blur_at_compile_time<false, 128>", "blur_at_compile_time<true, 128>"
-TWO_SUMS, LOADS_FIRST = "blur_or_sums", "blur_loads_first"
+TWO_SUMS, LOADS_FIRST = "blur_or_sums<128>", "blur_loads_first"
 
 
 def compiled(cuda_kernel, expression):

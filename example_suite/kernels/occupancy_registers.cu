@@ -40,12 +40,14 @@ __global__ void two_passes(const T* in, T* out, int n)
     fold<T, Length>(in, out, n);
 }
 
-extern "C" __global__ void __launch_bounds__(256, 8) two_passes_bounded(const float* in, float* out, int n)
+template <int Length>
+__global__ void __launch_bounds__(256, 8) two_passes_bounded(const float* in, float* out, int n)
 {
-    fold<float, 128>(in, out, n);
+    fold<float, Length>(in, out, n);
 }
 
-extern "C" __global__ void __maxnreg__(64) two_passes_capped(const float* in, float* out, int n)
+template <int Length>
+__global__ void __maxnreg__(64) two_passes_capped(const float* in, float* out, int n)
 {
-    fold<float, 128>(in, out, n);
+    fold<float, Length>(in, out, n);
 }

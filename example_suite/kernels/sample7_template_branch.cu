@@ -69,21 +69,23 @@ __global__ void blur_at_run_time(float* A, const float* B, int side, int expensi
     A[i + j * side] = value;
 }
 
+template <int Length>
 __device__ __forceinline__ float two_sums(const float* B, int i, int j, int side)
 {
-    float values[128];
+    float values[Length];
 #pragma unroll
-    for (int k = 0; k < 128; ++k) values[k] = B[(i + j + k) % side + j * side];
+    for (int k = 0; k < Length; ++k) values[k] = B[(i + j + k) % side + j * side];
     float sum = 0.0f;
 #pragma unroll
-    for (int k = 0; k < 128; ++k) sum += values[k];
+    for (int k = 0; k < Length; ++k) sum += values[k];
     float squares = 0.0f;
 #pragma unroll
-    for (int k = 0; k < 128; ++k) squares += values[k] * values[k];
+    for (int k = 0; k < Length; ++k) squares += values[k] * values[k];
     return sum * squares;
 }
 
-extern "C" __global__ void blur_or_sums(float* A, const float* B, int side, int expensive)
+template <int Length>
+__global__ void blur_or_sums(float* A, const float* B, int side, int expensive)
 {
     const int inner = side - 2;
     const int point = blockIdx.x * blockDim.x + threadIdx.x;
@@ -91,7 +93,7 @@ extern "C" __global__ void blur_or_sums(float* A, const float* B, int side, int 
     const int i = 1 + point % inner;
     const int j = 1 + point / inner;
     float value = blurred(B, i, j, side);
-    if (expensive) value += two_sums(B, i, j, side);
+    if (expensive) value += two_sums<Length>(B, i, j, side);
     A[i + j * side] = value;
 }
 
