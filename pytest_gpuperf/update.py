@@ -36,7 +36,7 @@ ACCEPTED: Mapping[UpdateMode, frozenset[Verdict]] = MappingProxyType({
 
 def accepts(judgement: Judgement, options: Options) -> bool:
     """Whether this update records the evidence that was judged so."""
-    return options.update is not None and judgement.verdict in ACCEPTED[options.update]
+    return options.update is not None and judgement.verdict in ACCEPTED[options.update] and not judgement.reference
 
 
 def accept(run: Run) -> list[Recorded]:

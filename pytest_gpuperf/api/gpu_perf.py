@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,10 +12,12 @@ from pytest_gpuperf.api.marker import settings_of
 from pytest_gpuperf.arguments import BadArgument, number_of, one_line, refused, require_setting, tolerances
 from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.device.launch import Launch
+from pytest_gpuperf.model.limits import Limits
 from pytest_gpuperf.model.time_record import CacheMode
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import TestRecord
 from pytest_gpuperf.workload import measure as measuring
+from pytest_gpuperf.workload.check import as_reference
 from pytest_gpuperf.workload.measurement import Measurement
 from pytest_gpuperf.workload.request import Request
 
@@ -79,21 +82,74 @@ class GpuPerf:
         inputs: Callable[[int], Any] | None = None,
         outputs: Any = (),
     ) -> Measurement:
+        return self._measured(self._request(
+            workload, name, cache, tolerance, metrics=tolerances("metrics", self._settings.metrics, metrics),
+            check=_function("check", check), reset=_function("reset", reset), bytes=_amount("bytes", bytes),
+            flops=_amount("flops", flops), inputs=_function("inputs", inputs), outputs=_arrays("outputs", outputs),
+            accuracy=_function("accuracy", accuracy),
+            measure=tolerances("measure", self._settings.measure, measure)
+            | ({} if accuracy is None else {"accuracy": None}),
+        ))  # fmt: skip
+
+    def compare(
+        self,
+        works: Mapping[str, Launch | Callable[..., Any]],
+        *,
+        reference: str,
+        at_least: float | None = None,
+        at_most: float | None = None,
+        outputs: Mapping[str, Any] | bool = False,
+        reset: Callable[[], Any] | None = None,
+        cache: CacheMode | None = None,
+        tolerance: float | None = None,
+    ) -> dict[str, Measurement]:
+        """Compare launches and callables with one of them, in this process: no baseline, on any GPU.
+
+        * ``works``: by name.  Each but the reference gets a ``Measurement``, with ``speedup`` over the reference.
+        * ``reference``: the name of one of them.
+        * ``at_least``: how many times as fast as the reference each has to be; ``at_most``: how many times its time
+          each may take.  Slower than that by more than the tolerance is SLOWER; without either nothing is asked.
+        * ``outputs``: the arrays that each writes, by name; ``True`` for what callables return.  They have to be those
+          of the reference, within the tolerances of ``torch.testing.assert_close``.
+        * ``reset``, ``cache``, ``tolerance``: as of ``gpuperf``.
+
+        Raises ``BadArgument``, and ``WrongResult`` for other results than the reference's.
+        """
+        if not isinstance(works, Mapping) or reference not in works or len(works) < 2:
+            raise BadArgument("gpuperf.compare takes two workloads or more by name, and the name of one as reference=")
+        if at_least is not None and at_most is not None:
+            raise BadArgument("gpuperf.compare: pass at_least= or at_most=, not both")
+        most = 1 / _ratio("at_least", at_least) if at_least is not None else _ratio("at_most", at_most)
+        written = outputs if isinstance(outputs, Mapping) else {}
+        if written and set(written) != set(works):
+            raise BadArgument("gpuperf.compare: outputs= has to name the arrays of each workload")
+        arrays = {name: _arrays("outputs", written.get(name, ())) for name in works}
+        restore = _function("reset", reset)
+        requests = {name: self._request(work, name, cache, tolerance, reset=restore) for name, work in works.items()}
+        against, compared = requests.pop(reference), {}
+        for name, request in requests.items():
+            limits = Limits(*(most * (1 + each) - 1 for each in request.limits))
+            compared[name] = self._measured(dataclasses.replace(
+                request, against=against, gates=at_least is not None or at_most is not None, limits=limits,
+                check=as_reference(self._run, against, arrays[reference]) if outputs else None, outputs=arrays[name],
+            ))  # fmt: skip
+        return compared
+
+    def _request(
+        self, workload: object, name: str | None, cache: CacheMode | None, tolerance: float | None, **more: Any
+    ) -> Request:
         for argument, given in (("cache", cache), ("tolerance", tolerance)):
             require_setting(argument, given)
         options, settings = self._run.options, self._settings
         accepted = settings.tolerance if tolerance is None else tolerance
-        request = Request(
+        return Request(
             limits=options.limits(None if accepted is None else float(accepted)),
-            cache=cache or settings.cache or options.cache, metrics=tolerances("metrics", settings.metrics, metrics),
+            cache=cache or settings.cache or options.cache,
             budget_s=settings.budget_s or (SUSTAINED_BUDGET_S if settings.sustained else options.budget_s),
-            sustained=settings.sustained,
-            workload=_callable(workload), name=_name_of(workload, name), check=_function("check", check),
-            reset=_function("reset", reset), bytes=_amount("bytes", bytes), flops=_amount("flops", flops),
-            inputs=_function("inputs", inputs), outputs=_arrays("outputs", outputs),
-            accuracy=_function("accuracy", accuracy),
-            measure=tolerances("measure", settings.measure, measure) | ({} if accuracy is None else {"accuracy": None}),
+            sustained=settings.sustained, workload=_callable(workload), name=_name_of(workload, name), **more,
         )  # fmt: skip
+
+    def _measured(self, request: Request) -> Measurement:
         try:
             return measuring.measure(self._run, self._test, request)
         except (Exception, pytest.fail.Exception) as problem:
@@ -134,6 +190,14 @@ def _arrays(what: str, given: object) -> tuple[Any, ...]:
     if not all(hasattr(array, "shape") and hasattr(array, "dtype") for array in found):
         raise refused("gpuperf", what, given, "the arrays that the workload writes: outputs=(y,)")
     return found
+
+
+def _ratio(what: str, given: float | None) -> float:
+    """1 where none is asked for."""
+    number = 1.0 if given is None else number_of(given)
+    if not 0.01 <= number <= 100:
+        raise refused("gpuperf.compare", what, given, "a number from 0.01 to 100, such as 1.1")
+    return number
 
 
 def _amount(what: str, given: Any) -> int | None:

@@ -56,6 +56,10 @@ class TimeCase:
     """Whether the two run in a process each."""
     kernels: str = ""
     """Note on the kernels of a callable, for a verdict that does not pass."""
+    reference: str = ""
+    """The workload of the same test in place of a baseline; a verdict on it is SAME, SLOWER or INCONCLUSIVE."""
+    gates: bool = True
+    """False of a comparison that is shown, and nothing is asked of."""
 
     def judgement(
         self, verdict: Verdict, reason: str, time: TimeFigures | None = None, now_ns: float = 0.0,
@@ -68,7 +72,14 @@ class TimeCase:
         return Judgement(
             key=self.key, target=self.target, kind="time", verdict=verdict, time=time,
             reason="; ".join(filter(None, (reason, self.cause))), notes=(*of_callable, *notes, *of_record),
+            reference=self.reference,
         )  # fmt: skip
+
+    def slower(self, fraction: float) -> str:
+        """``0.5 % slower``; than a reference, ``x0.914 of the time of cub``."""
+        if self.reference:
+            return f"x{1 + fraction:.4g} of the time of {self.reference}"
+        return f"{amount(fraction)} slower"
 
 
 def new(case: TimeCase, now_ns: float) -> Judgement:
@@ -89,16 +100,22 @@ def not_comparable(case: TimeCase, reason: str, now_ns: float = 0.0) -> Judgemen
 def by_blocks(case: TimeCase, first: Comparison, second: Comparison | None = None) -> Judgement:
     """The verdict on the blocks of one process; SLOWER is final with those of a ``second``."""
     decision, limits = first.decision(case.limits, case.alpha), case.limits
-    if decision is Decision.SLOWER:
-        verdict, reason = _confirmed(limits, first, second)
+    if not case.gates:
+        verdict, reason = Verdict.SAME, f"at_least= or at_most= gates it against {case.reference}"
+    elif decision is Decision.SLOWER:
+        verdict, reason = _confirmed(case, first, second)
         reason += _of_means(case, first)
     elif decision is None:
         reason = f"undecided after {numbered(len(first.r), 'block')}: raise --gpuperf-budget"
         verdict, reason = Verdict.INCONCLUSIVE, f"{reason}, or make the launch longer"
-    elif decision is Decision.FASTER and (not case.by_process or proven_faster(first.ratio, limits)):
+    elif (
+        decision is Decision.FASTER
+        and not case.reference
+        and (not case.by_process or proven_faster(first.ratio, limits))
+    ):
         verdict, reason = Verdict.FASTER, f"proven to be more than {amount(limits.tolerance)} faster"
     else:
-        verdict, reason = Verdict.SAME, f"proven to be less than {amount(limits.detect)} slower"
+        verdict, reason = Verdict.SAME, f"proven to be less than {case.slower(limits.detect)}"
     return case.judgement(verdict, reason, figures(case, first, second), first.time_ns, first.remarks)
 
 
@@ -163,8 +180,8 @@ def amount(fraction: float) -> str:
     return f"{fraction * 100:.3g} %"
 
 
-def _confirmed(limits: Limits, first: Comparison, second: Comparison | None) -> tuple[Verdict, str]:
-    slower = f"proven to be more than {amount(limits.tolerance)} slower"
+def _confirmed(case: TimeCase, first: Comparison, second: Comparison | None) -> tuple[Verdict, str]:
+    limits, slower = case.limits, f"proven to be more than {case.slower(case.limits.tolerance)}"
     if second is None:
         return Verdict.SLOWER, f"{slower} in one process"
     decision = second.decision(limits, CONFIRMING_ALPHA)

@@ -150,6 +150,8 @@ class Judgement(Record, frozen=True):
     time: TimeFigures | None = None
     notes: tuple[str, ...] = ()
     """Health warnings and attributions that travel with the verdict; every message has them."""
+    reference: str = ""
+    """The workload of the same test that it was compared with, in place of a baseline: no update records it."""
     fits: bool = True
     """False where no block of the launch fits an SM: no update accepts that, and no cause is sought."""
     renamed: bool = False
@@ -158,7 +160,7 @@ class Judgement(Record, frozen=True):
     @property
     def may_be_intended(self) -> bool:
         """Whether it is a regression that an update may accept."""
-        return self.verdict.is_regression and self.fits
+        return self.verdict.is_regression and self.fits and not self.reference
 
     @property
     def is_undecided(self) -> bool:

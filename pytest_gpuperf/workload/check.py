@@ -68,6 +68,33 @@ def check_again(run: Run, request: Request, timed_runs: int) -> None:
         ) from problem
 
 
+TOLERANCES = {"float64": (1e-7, 1e-7), "float32": (1.3e-6, 1e-5), "float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5)}
+"""Of results of two implementations, relative and absolute: those of ``torch.testing.assert_close``; else none."""
+
+
+def as_reference(run: Run, reference: Request, outputs: tuple[Any, ...]) -> Callable[[Any], None]:
+    """A check that runs the reference, and compares its ``outputs``, or what it returns, with the workload's."""
+
+    def check(result: Any) -> None:
+        returned = reference.run()
+        results = [one if isinstance(one, tuple | list) else (one,) for one in (result, outputs or returned)]
+        for number, (found, wanted) in enumerate(itertools.zip_longest(*results)):
+            if not (hasattr(found, "dtype") and hasattr(wanted, "dtype")) or found is wanted:
+                raise BadArgument(f"{reference.name}: outputs= needs arrays of its own for each workload, as many")
+            rtol, atol = TOLERANCES.get(str(found.dtype).removeprefix("torch."), (0.0, 0.0))
+            try:
+                run.gpu.assert_allclose(_as_double(found), _as_double(wanted), rtol=rtol, atol=atol)
+            except AssertionError as problem:
+                raise WrongResult(f"result {number} is not that of {reference.name}: {problem}") from None
+
+    return check
+
+
+def _as_double(array: Any) -> Any:
+    """Of a tensor; other arrays are compared so by themselves."""
+    return array.detach().double() if hasattr(array, "detach") else array
+
+
 def _require_yes(name: str, answer: Any) -> None:
     """Raise ``WrongResult`` if an answer, or one of several, is no, and ``BadArgument`` if it is neither yes nor no."""
     if isinstance(answer, tuple | list | Mapping):

@@ -34,8 +34,10 @@ from pytest_gpuperf.revision.pairing import compare_with_revision, may_have_chan
 from pytest_gpuperf.revision.process import NotPaired
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import CheckedOnly, TestRecord
+from pytest_gpuperf.timing.blocks import Reference
 from pytest_gpuperf.timing.compare import compare
 from pytest_gpuperf.timing.cubin_reference import BaselineLaunch, CubinReference
+from pytest_gpuperf.timing.pair import PairedWorkloads
 from pytest_gpuperf.timing.process_reference import limits_of_processes
 from pytest_gpuperf.timing.rounds import Rounds
 from pytest_gpuperf.workload.check import check_again
@@ -50,6 +52,7 @@ from pytest_gpuperf.workload.timed_workload import (
     measure_for_record,
     measure_rounds,
     record_of,
+    sample_of,
 )
 
 MOST_KERNELS = 8
@@ -77,7 +80,7 @@ def time_workload(run: Run, test: TestRecord, request: Request) -> CheckedOnly |
     """Time and judge the workload and its secondary metrics; why there is no time, where it needs none."""
     evidence, task = test.workloads[request.name], run.options.task
     work = TimedWorkload(run, request, evidence.key, request.identity())
-    if isinstance(task, RevisionTask) and run.link is not None and request.launch is None:
+    if isinstance(task, RevisionTask) and run.link is not None and request.launch is None and request.against is None:
         serve(run, run.link, request.name, work.identity, request.workload, request.reset)
     passed_over = isinstance(task, RevisionTask) or (isinstance(task, ConfirmTask) and not task.confirms(work.key))
     described = Timed(Rounds()) if run.describes else None
@@ -110,6 +113,9 @@ def _gate_time(work: TimedWorkload) -> Timed:
     """Compare a workload with its baseline, and judge it."""
     record, launch, which = work.baseline, work.request.launch, work.run.options.time
     case = _case(work, record)
+    if work.request.against is not None:
+        sides = [sample_of(one) for one in (work.request.against, work.request)]
+        return _gate_by_blocks(work, case, PairedWorkloads(work.run.device, work.run.timer, sides))
     if record is None:
         measured = measure_rounds(work)
         return Timed(measured, time_verdict.new(case, measured.time_ns), problem="there is no baseline")
@@ -135,7 +141,8 @@ def _case(work: TimedWorkload, record: TimeRecord | None) -> TimeCase:
     return TimeCase(
         key=work.key, target=work.target, limits=request.limits,
         alpha=CONFIRMING_ALPHA if work.confirms else run.next_share(work.key.node_id),
-        cause=cause, record_ns=record_ns,
+        cause=cause, record_ns=record_ns, gates=request.gates,
+        reference=request.against.name if request.against is not None else "",
     )  # fmt: skip
 
 
@@ -153,16 +160,22 @@ def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord, launch
     try:
         baseline = baseline_launch(run, work.key, record, launch)
         reference = CubinReference(device, timer, launch, baseline, reset=request.reset, cache=request.cache)
-        compared = compare(
-            device, reference, case.limits, case.alpha, seed=secrets.randbits(32), duration_ns=work.expected_ns(),
-            budget_s=request.budget_s, sustained=request.sustained,
-        )  # fmt: skip
+        return _gate_by_blocks(work, case, reference)
     except NotLaunched as error:
         problem = str(error)
     except LoadError as error:
         problem = f"the baseline's machine code cannot be loaded: {error}"
-    if problem:  # behind the handlers, whose error would keep the copies of the arrays
-        return _not_comparable(measure_rounds(work), case, problem)
+    # Behind the handlers, whose error would keep the copies of the arrays.
+    return _not_comparable(measure_rounds(work), case, problem)
+
+
+def _gate_by_blocks(work: TimedWorkload, case: TimeCase, reference: Reference) -> Timed:
+    """Take blocks of both sides in this process."""
+    request, run = work.request, work.run
+    compared = compare(
+        run.device, reference, case.limits, case.alpha, seed=secrets.randbits(32), duration_ns=work.expected_ns(),
+        budget_s=request.budget_s, sustained=request.sustained,
+    )  # fmt: skip
     first = compared.comparison
 
     def final_verdict(found: Sequence[Confirmation]) -> Judgement:

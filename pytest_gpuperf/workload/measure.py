@@ -31,7 +31,7 @@ _Found = tuple[Exception | None, Mapping[str, float] | str]
 def measure(run: Run, test: TestRecord, request: Request) -> Measurement:
     """Run, check, measure and judge one workload.  Raises the check's exception; then nothing is timed."""
     launch, evidence = request.launch, WorkloadEvidence(key=test.open(request.name), tolerance=request.limits.tolerance)
-    if launch is not None:  # a callable has no static evidence of its own
+    if launch is not None and request.against is None:  # a callable has no static evidence of its own
         static = {arch: record for arch, record in launch.records().items() if arch in launch.kernel.targets}
         evidence = msgspec.structs.replace(evidence, static=static, toolchain=launch.binary.toolchain)
         binaries = (launch.kernel.binaries[arch] for arch in static)
@@ -63,7 +63,7 @@ def _run(run: Run, test: TestRecord, request: Request) -> _Found:
         return None, NOT_COUNTED
     run.hold_gpu()
     key, times = test.workloads[request.name].key, run.options.times
-    baseline = run.store.time(run.device.facts.slug, key) if times else None
+    baseline = run.store.time(run.device.facts.slug, key) if times and request.against is None else None
     rounds = baseline.rounds if baseline is not None else ()
     run.recorded_ns = max(rounds, default=0.0)
     with run.device.lock():  # who waits for the GPU sees that its holder goes on
@@ -113,7 +113,7 @@ def counted(
 ) -> tuple[WorkloadEvidence, Mapping[str, float] | str]:
     """The evidence with its counters and their judgement; and counters for the test, or why none."""
     key = evidence.key
-    if not run.options.ncu:
+    if not run.options.ncu or request.against is not None:
         return evidence, NOT_COUNTED
     collected = run.collected or Collected(problem="nothing was collected; see the beginning of the run")
     target, found = collected.gpu or run.device.facts.slug, collected.of(key)

@@ -59,6 +59,16 @@ class Measurement:
         return self._evidence.interval_ns or (mean, mean)
 
     @property
+    def speedup(self) -> float:
+        """Time of the baseline, or of the reference of ``gpuperf.compare``, over its own, where both ran side by side.
+
+        Raises ``NotDeclared`` where they did not.
+        """
+        figures = self._evidence.time_figures
+        ratio = figures.ratio if figures is not None and figures.method == "paired" else None
+        return 1 / self._figure(ratio, "speedup", "...) of a changed kernel, or gpuperf.compare(...")
+
+    @property
     def counters(self) -> Mapping[str, float]:
         """Counters of one run by Nsight Compute, and metrics derived from them, by name (docs/how-to/counters.md).
 

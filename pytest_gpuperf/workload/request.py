@@ -22,17 +22,17 @@ class Request:
 
     workload: Callable[..., Any]
     name: str
-    check: Callable[..., Any] | None
-    reset: Callable[[], Any] | None
-    bytes: int | None
-    """Bytes that one run must move, as the test declares them."""
-    flops: int | None
-    """Floating-point operations of one run, as the test declares them."""
     cache: CacheMode
     limits: Limits
     budget_s: float
     """Wall-clock seconds for timing it."""
-    metrics: Mapping[str, float | None]
+    check: Callable[..., Any] | None = None
+    reset: Callable[[], Any] | None = None
+    bytes: int | None = None
+    """Bytes that one run must move, as the test declares them."""
+    flops: int | None = None
+    """Floating-point operations of one run, as the test declares them."""
+    metrics: Mapping[str, float | None] = dataclasses.field(default_factory=dict)
     """Further metrics than the run's set; a tolerance gates one, None leaves it to the catalogue."""
     sustained: bool = False
     """Whether the kernel and its baseline each run for seconds at a time."""
@@ -44,6 +44,10 @@ class Request:
     """Secondary metrics to measure; a tolerance gates it, None is the usual one."""
     accuracy: Callable[[], Any] | None = None
     """Returns the error of the results of the last run."""
+    against: Request | None = None
+    """What it is compared with in this process, in place of a baseline."""
+    gates: bool = True
+    """Whether that comparison has a verdict."""
     fresh: FreshInputs | None = None
     """The inputs of the run to come, where ``inputs`` was given and there is a GPU."""
 
@@ -85,8 +89,8 @@ class Request:
         if self.inputs is not None and self.accuracy is not None:
             yield "accuracy= needs the same inputs in every run, but inputs= makes new ones: pass one of the two"
         of_inputs = {"inputs", "seed"} if self.inputs is not None else set()
-        given = {"result", *of_inputs} if of_inputs or self.outputs else set()
-        if given and self.check is None:
+        given = {"result", *of_inputs} if of_inputs or self.outputs or self.against else set()
+        if (of_inputs or self.outputs) and self.check is None:
             yield "inputs= and outputs= need a check: pass check="
         asked = asked_of(self.check) if self.check is not None else ()
         if set(asked) - given:

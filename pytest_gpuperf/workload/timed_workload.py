@@ -58,15 +58,20 @@ class TimedWorkload:
     @property
     def timed(self) -> Workload:
         """The work of a sample."""
-        return Workload(self.request.workload, self.request.reset, self.request.cache)
+        return sample_of(self.request)
 
     def probed_ns(self) -> float:
-        """Time of a single run."""
-        return self.run.timer.measure([self.timed.slot(1, dropped=0)], self.request.cache)[0][0]
+        """Time of a single run; with a reference, the longer one."""
+        slots = [sample_of(one).slot(1, dropped=0) for one in (self.request, self.request.against) if one is not None]
+        return max(times[0] for times in self.run.timer.measure(slots, self.request.cache))
 
     def expected_ns(self) -> float:
         """About the longer time of baseline and workload."""
         return max(self.run.recorded_ns, self.probed_ns())
+
+
+def sample_of(request: Request) -> Workload:
+    return Workload(request.workload, request.reset, request.cache)
 
 
 def measure_rounds(work: TimedWorkload, count: int = ROUNDS, budget_s: float | None = None) -> Rounds:

@@ -151,6 +151,7 @@ SCENES = {
     ("docs/how-to/writing-tests.md", "Make data and compare results"): Scene(
         "n = 64\nw = gpu.random((32, 4), seed=2)\ny = gpu.random((n, 32), seed=1) @ w\n"
     ),
+    ("docs/how-to/compare.md", "Compare with a reference"): Scene(),
     ("docs/how-to/writing-tests.md", "Measure a workload"): Scene(A_LAUNCH + LIBRARY),
     ("docs/how-to/writing-tests.md", "Assert on what was measured"): Scene(
         f"{LAUNCH.format(name='tensor')}\nresult = gpuperf(launch, bytes=2 * x.nbytes)\n",
