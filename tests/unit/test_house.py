@@ -36,7 +36,7 @@ def test_no_two_classes_have_one_name() -> None:
 
 def test_the_package_root_holds_few_modules() -> None:
     root = {path.stem for path in MODULES if path.parent == PACKAGE}
-    front = {"__init__", "plugin", "hookspecs", "options", "read_options", "arguments"}
+    front = {"__init__", "plugin", "benchmark", "hookspecs", "options", "read_options", "arguments"}
     shared = {"run", "results", "stash", "test_record", "update", "explain"}
     assert root == front | shared | {"atomic_write", "errors", "formatting", "garbage"}
 
