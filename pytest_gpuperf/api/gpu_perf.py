@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -26,12 +27,12 @@ SUSTAINED_BUDGET_S = 80.0
 
 
 class GpuPerf:
-    """``gpuperf(workload, ...) -> Measurement``: runs a workload, checks it, and under ``--gpuperf`` judges it.
+    """``gpuperf(workload, *args, ...) -> Measurement``: runs a workload, checks it, and under ``--gpuperf`` judges it.
 
     The order is fixed: reset, run, check, and only then measure and compare with the baseline.
 
     * ``workload``: a ``Launch``, or any callable that launches on the current stream, whose time is the sum of its
-      kernels.
+      kernels.  It is called with ``args``, and with keywords that are not among these.
     * ``name``: unique within the test; by default the kernel's or the callable's own.
     * ``check``: called after the first run, and again after the timing.  The test fails if it raises an exception or
       returns ``False``, or an array of bool that is not true everywhere, alone or in a tuple, list or dict.  A
@@ -68,7 +69,7 @@ class GpuPerf:
     def __call__(
         self,
         workload: Launch | Callable[..., Any],
-        *,
+        *args: Any,
         name: str | None = None,
         check: Callable[..., Any] | None = None,
         reset: Callable[[], Any] | None = None,
@@ -81,9 +82,11 @@ class GpuPerf:
         accuracy: Callable[[], Any] | None = None,
         inputs: Callable[[int], Any] | None = None,
         outputs: Any = (),
+        **kwargs: Any,
     ) -> Measurement:
         return self._measured(self._request(
-            workload, name, cache, tolerance, metrics=tolerances("metrics", self._settings.metrics, metrics),
+            _callable(workload, *args, **kwargs), name, cache, tolerance,
+            metrics=tolerances("metrics", self._settings.metrics, metrics),
             check=_function("check", check), reset=_function("reset", reset), bytes=_amount("bytes", bytes),
             flops=_amount("flops", flops), inputs=_function("inputs", inputs), outputs=_arrays("outputs", outputs),
             accuracy=_function("accuracy", accuracy),
@@ -160,10 +163,14 @@ class GpuPerf:
 # --- arguments as they were given, read: each function raises ``BadArgument`` for what it does not take ---
 
 
-def _callable(workload: object) -> Callable[[], Any]:
-    """The workload."""
+def _callable(workload: object, *args: Any, **kwargs: Any) -> Callable[..., Any]:
+    """The workload, with its arguments."""
+    if isinstance(workload, Launch) and (args or kwargs):
+        named = ", ".join(kwargs) or "arguments"
+        raise BadArgument(f"gpuperf takes no {named} with a launch, which has its own: kernel.launch(args=...)")
     if callable(workload):
-        return workload
+        whole = functools.partial(workload, *args, **kwargs)
+        return functools.update_wrapper(whole, workload) if args or kwargs else workload
     given = type(workload).__name__
     remedy = "pass kernel.launch(...) or a function that launches"
     raise BadArgument(f"gpuperf measures a launch or a callable, not {given}: {remedy}")

@@ -45,6 +45,18 @@ def partner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "partner"
 
 
+def test_arguments_are_for_the_callable_and_a_launch_has_its_own(gpu_suite: Suite) -> None:
+    gpu_suite.write(
+        "test_suite.py",
+        CALLABLE.format(steps="(100,)", more="")
+        .replace("gpuperf(steps,", "gpuperf(steps, 2, times=1,")
+        .replace("def steps():", "def steps(more, *, times):\n        assert (more, times) == (2, 1)"),
+    )
+    gpu_suite.run().assert_outcomes(passed=1)
+    gpu_suite.edit("test_suite.py", "gpuperf(steps, 2, ", "gpuperf(launches[0], ")
+    gpu_suite.run().stdout.fnmatch_lines(["*gpuperf takes no times with a launch*"])
+
+
 def test_small_loss_is_red_by_pairs_of_processes(recorded: Suite, partner: Path) -> None:
     recorded.write("steps_of_work.py", "STEPS = 330\n")
     commit(recorded.path, "Slower")
