@@ -66,7 +66,9 @@ def _list_of(is_item: Callable[[str], bool], accepts: str) -> Kind:
 
 
 SWITCH = Kind("true or false", bool)
-FOLDER, PROGRAM, REVISION = (Kind(name, str) for name in ("a folder", "a program", "a git revision"))
+FOLDER, ENVIRONMENT, REVISION = (Kind(name, str) for name in ("a folder", "a folder or a Python", "a git revision"))
+HERE = "this working tree"
+"""What another environment runs where no revision is named."""
 ARCHITECTURES = _list_of(SPELLINGS.__contains__, f"architectures separated by commas, of {', '.join(SPELLINGS)}")
 METRIC_NAMES = _list_of(
     lambda word: word in METRIC_SETS or is_metric(word),
@@ -125,10 +127,11 @@ class Options:
         "", "--gpuperf-against",
         "compare with a git revision instead of with baselines: a commit, a branch or merge-base:main", REVISION,
         metavar="REF")
-    against_python: Path | None = _flag(
-        None, "--gpuperf-against-python", "Python that runs the revision's tests (default: this one)", PROGRAM,
-        metavar="PATH")
-    """Absolute."""
+    against_env: Path | None = _flag(
+        None, "--gpuperf-against-env",
+        "compare with another Python environment: its tests are the revision's, or these of the working tree",
+        ENVIRONMENT, metavar="PATH")
+    """Its Python, absolute."""
     require_gpu: bool = _flag(False, "--gpuperf-require-gpu", "fail at once if there is no usable GPU", ini="bool")
     archs: tuple[str, ...] = _flag(
         (), "--gpuperf-arch",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_gpuperf.options import FLAGS, GITHUB, SWITCH, USUAL_FOLDER, Flag, Options
+from pytest_gpuperf.options import FLAGS, GITHUB, HERE, SWITCH, USUAL_FOLDER, Flag, Options
 
 if TYPE_CHECKING:
     from pytest_gpuperf.model.task import ChildTask
@@ -62,8 +62,12 @@ def read_options(config: pytest.Config) -> Options:
         values |= {"task": _task(values["task"]), "enabled": False, "update": None, "time": "auto", "ncu": (),
                    "reports": ()}  # fmt: skip
     values.setdefault("baselines", USUAL_FOLDER)
-    for field in {"baselines", "against_python"} & values.keys():
+    for field in {"baselines", "against_env"} & values.keys():
         values[field] = _path(config, field, values[field])
+    if "against_env" in values:
+        python = values["against_env"]
+        values |= {"against": values.get("against") or HERE,
+                   "against_env": python / "bin" / "python" if python.is_dir() else python}  # fmt: skip
     if values.get("against") and (folder := getattr(config, "workerinput", {}).get(REVISION_FOLDER)):
         values["baselines"] = Path(folder)
     reports = values.get("reports", ())
@@ -142,16 +146,14 @@ def _path(config: pytest.Config, field: str, given: str) -> Path:
 
 def _conflicts(config: pytest.Config, options: Options, ci: str) -> Iterator[str]:
     """How the options contradict each other or their surroundings."""
-    python = options.against_python
+    python = options.against_env
     if options.update is not None and ci and not options.allow_ci_update:
         yield (
             f"--update-baselines: refused because {ci} is set: a CI run must not accept its own results. "
             "Record baselines on a machine you trust and commit them, or add --gpuperf-allow-ci-update."
         )
-    if python is not None and not options.against:
-        yield "--gpuperf-against-python: there is no revision to run: add --gpuperf-against=REF"
     if python is not None and (not os.access(python, os.X_OK) or python.is_dir()):
-        yield f"--gpuperf-against-python: there is no program {python}"
+        yield f"--gpuperf-against-env: there is no program {python}"
     if options.is_child:
         return
     own_folder = _by_hand(config, "baselines")

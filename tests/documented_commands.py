@@ -34,7 +34,7 @@ OTHERS = {".", "gh", "set", "pre-commit"}
 """Programs of others, of which the pages show one command each."""
 OF_SPLITTERS = ("--splits=", "--group=")
 """Flags of pytest-split, which need not be installed here."""
-FOLDER = "nvrtcs/13.2.86"
+PYTHON = "before/bin/python"
 """That flags of the pages name, and that has to be there."""
 
 
@@ -90,7 +90,9 @@ def problem_of(program: str, words: Sequence[str], pytester: pytest.Pytester) ->
 
 
 def refusal(program: str, words: Sequence[str], pytester: pytest.Pytester) -> str:
-    (pytester.path / FOLDER).mkdir(parents=True, exist_ok=True)
+    if not (python := pytester.path / PYTHON).exists():
+        python.parent.mkdir(parents=True)
+        python.symlink_to(sys.executable)
     with contextlib.redirect_stderr(io.StringIO()) as printed:
         try:
             if program == "gpuperf":

@@ -7,8 +7,12 @@ has no work in flight from there on.  ``revision.server`` is the code of the oth
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Generator
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -16,21 +20,25 @@ import pytest
 from pytest_gpuperf import stash
 from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.baselines.git_objects import RevisionError
-from pytest_gpuperf.formatting import numbered
+from pytest_gpuperf.compile.cache import default_folder
+from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.model.evidence import Key, is_below
 from pytest_gpuperf.model.task import EVIDENCE, REVISION_FILE, Revision
 from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.options import HERE
 from pytest_gpuperf.process.children import progress_of
 from pytest_gpuperf.process.repository import commit_of
 from pytest_gpuperf.results import TestsFound, may_measure
 from pytest_gpuperf.revision.evidence import RevisionBaselines, update_of
-from pytest_gpuperf.revision.process import RUNNING, NotPaired, lose, places_there, process_for
+from pytest_gpuperf.revision.process import ANSWER_S, RUNNING, NotPaired, lose, places_there, process_for
 from pytest_gpuperf.revision.worktree import check_out
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.process_reference import OtherSideLost, RunTest, TestEnded
 
 ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 """Exit statuses of a run that is complete."""
+MOST_NAMED = 12
+"""Packages that differ between two environments."""
 
 
 class Against:
@@ -80,12 +88,15 @@ class Against:
             raise pytest.UsageError(f"--gpuperf-against={options.against}: {problem}") from None
         places_there(config, revision)
         progress_of(config)(f"comparing with {revision.name}")
-        folder = revision.tree.with_suffix(EVIDENCE)  # this run's own, as the worktree is
+        tree = revision.tree if options.against != HERE else default_folder() / "environment"
+        folder = tree.with_suffix(EVIDENCE)  # this run's own, as a worktree is
         shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
+        folder.mkdir(parents=True)
         write_whole(folder / REVISION_FILE, msgspec.json.encode(revision, enc_hook=str))
         options = config.stash[stash.OPTIONS] = type(options)(**{**vars(options), "baselines": folder})
         config.stash[stash.RUN] = Run(config, options, self._run.results)
+        if options.against_env is not None:
+            self._run.outcome.left_out += (differences(options.against_env),)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> None:
@@ -204,6 +215,27 @@ def begin(config: pytest.Config) -> None:
 
 
 # --- what a run says of the revision ---------------------------------------------------------------
+
+VERSIONS = """\
+import json, platform
+from importlib.metadata import distributions
+found = {one.metadata["Name"]: one.version for one in distributions()}
+print(json.dumps({**found, "Python": platform.python_version()}))
+"""
+
+
+def differences(python: Path) -> str:
+    """What another environment has in other versions than this one.  Raises ``pytest.UsageError``."""
+    found = []
+    for one in (str(python), sys.executable):
+        done = subprocess.run([one, "-c", VERSIONS], capture_output=True, text=True, timeout=ANSWER_S, check=False)
+        if done.returncode:
+            raise pytest.UsageError(f"--gpuperf-against-env: {one} does not run: {done.stderr.strip()[-200:]}")
+        found.append(json.loads(done.stdout))
+    there, here = found
+    other = [name for name in sorted({*there, *here}, key=str.lower) if there.get(name) != here.get(name)]
+    listed = [f"{name} {there.get(name, 'none')} -> {here.get(name, 'none')}" for name in other]
+    return f"environments: {first_of(listed, MOST_NAMED) or 'the same versions'}"
 
 
 def with_itself(config: pytest.Config, revision: Revision) -> str:

@@ -18,6 +18,7 @@ import pytest
 from pytest_gpuperf import stash
 from pytest_gpuperf.compile.cache import default_folder
 from pytest_gpuperf.model.task import RevisionTask
+from pytest_gpuperf.options import HERE
 from pytest_gpuperf.revision.imports import imported, installed_folders, within
 from pytest_gpuperf.revision.worktree import repository_of, working_trees
 
@@ -27,7 +28,7 @@ _MAPS = Path("/proc/self/maps")
 _LIBRARY = re.compile(r" r-xp .* (/.*\.so[^/\n]*)$", re.MULTILINE)
 REMEDY = (
     "install the project with pip install -e, name files relative to the test file (Path(__file__).parent), or give "
-    "the revision an environment of its own with --gpuperf-against-python"
+    "the revision an environment of its own with --gpuperf-against-env"
 )
 
 
@@ -59,6 +60,8 @@ class ForeignFiles:
 
     def lines(self) -> tuple[str, ...]:
         """Why this process does not run this side's own code, a line for each file; empty if it does."""
+        if not self._others:  # two environments of one working tree
+            return ()
         self._checking = True
         new = [name for name in list(sys.modules) if name not in self._modules]
         used = [("imported", file, name) for name, file in imported(new).items()]
@@ -113,7 +116,8 @@ def foreign_files_of(config: pytest.Config) -> ForeignFiles:
             tree, others = task.tree, task.others
         else:
             tree = repository_of(config.rootpath).top
-            others = tuple(one for one in working_trees(tree) if one != tree)
+            here = config.stash[stash.OPTIONS].against == HERE
+            others = () if here else tuple(one for one in working_trees(tree) if one != tree)
         on_path = config.getini("pythonpath")
         config.stash[FOREIGN] = ForeignFiles(config.rootpath.resolve(), on_path, others, tree)
     return config.stash[FOREIGN]

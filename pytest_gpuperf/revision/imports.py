@@ -29,7 +29,7 @@ sys.path.insert(0, root)
 from pytest_gpuperf.revision import imports
 sys.modules["pytest_gpuperf"].__doc__ += " PYTEST_DONT_REWRITE"
 sys.path[:1] = [os.getcwd()] if as_module else []
-imports.enter(others.split(os.pathsep), tree)
+imports.enter(others.split(os.pathsep) if others else (), tree)
 import pytest
 sys.exit(pytest.main([*sys.argv[1:], *imports.load_plugin()]))
 """

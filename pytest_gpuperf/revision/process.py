@@ -207,7 +207,7 @@ def _command(config: pytest.Config, revision: Revision, task: RevisionTask) -> l
     ini = None if config.inipath is None else root / config.inipath.name
     own = own_options(config, task.folder, root, ini if ini is not None and ini.is_file() else None)
     return [
-        str(config.stash[stash.OPTIONS].against_python or sys.executable), "-c", BOOTSTRAP,
+        str(config.stash[stash.OPTIONS].against_env or sys.executable), "-c", BOOTSTRAP,
         *bootstrap_arguments(task.others, task.tree, as_module=is_module(config)), *given_options(config), *own,
         "--continue-on-collection-errors", "-p", f"{OWN}.revision.server", f"--gpuperf-task={task.folder / TASK_FILE}",
         f"--gpuperf-arch={','.join(revision.archs)}", *(places_there(config, revision) or ()),

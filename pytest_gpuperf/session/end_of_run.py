@@ -32,7 +32,7 @@ def finish(session: pytest.Session) -> None:
     if run.options.is_child:
         return
     if run.revision is not None:
-        itself = "" if run.options.against_python else with_itself(config, run.revision)
+        itself = "" if run.options.against_env else with_itself(config, run.revision)
         outcome.left_out += (itself,) if itself else ()
     if run.options.ncu:
         outcome.counter_notes = counters_at_end(run.collected)

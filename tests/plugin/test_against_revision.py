@@ -118,8 +118,32 @@ def test_options_that_the_other_side_lacks_are_left_out_there(project: Suite, op
     python.chmod(0o755)
     project.write("conftest.py", "def pytest_addoption(parser):\n    parser.addoption('--dtype')\n"
                   "    parser.addoption('--quick', action='store_true')\n")  # fmt: skip
-    result = project.run(*AGAINST, f"--gpuperf-against-python={python}", *options.split())
+    result = project.run(*AGAINST, f"--gpuperf-against-env={python}", *options.split())
     assert (result.ret, outcome(result)) == (0, {"static": 3}), result.stdout.str()
+
+
+def test_another_environment_runs_the_same_working_tree(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Uncommitted, and without a worktree: what spills here alone is red, and the packages that differ are named."""
+    project.write(with_hog(project), hog_test("__import__('os').environ.get('CHOSEN', '').split()"))
+    project.write("env/bin/python", f'#!/bin/sh\nunset CHOSEN\nexec {sys.executable} "$@"\n')
+    (project.path / "env/bin/python").chmod(0o755)
+    compared = (*STATIC, "--gpuperf-against-env=env")
+    result = project.run(*compared)
+    assert (result.ret, outcome(result)) == (0, {"static": 1}), result.stdout.str()
+    result.stdout.fnmatch_lines(["environments: the same versions"])
+    monkeypatch.setenv("CHOSEN", "-maxrregcount=32")
+    result = project.run(*compared, "-n", "1")
+    assert (result.ret, outcome(result)) == (1, {"failed": 1}), result.stdout.str()
+    result.stdout.fnmatch_lines(
+        [
+            "*WORSE*",
+            "*spill*0 -> *",
+            "*this working tree in */env/bin/python*",
+            "*--gpuperf-against-env=*env/bin/python --gpuperf-arch=sm_90 --lf",
+        ]
+    )
+    project.write("env/bin/python", "#!/bin/sh\nexit 1\n")
+    assert "does not run" in project.run(*compared).stderr.str()
 
 
 def test_selection_is_that_of_both_sides(project: Suite) -> None:

@@ -46,9 +46,8 @@ REFUSED = {
     (
         GATE,
         "--gpuperf-against=HEAD",
-        "--gpuperf-against-python=nowhere",
-    ): "--gpuperf-against-python: there is no program",
-    (GATE, "--gpuperf-against-python=python"): "--gpuperf-against-python: there is no revision to run",
+        "--gpuperf-against-env=nowhere",
+    ): "--gpuperf-against-env: there is no program",
     (GATE, "-o", "gpuperf_cache=hot"): "ini setting gpuperf_cache: 'hot' is not valid: it accepts cold, warm",
     (GATE, "-o", "gpuperf_tolerance=5"): "ini setting gpuperf_tolerance: '5.0' is not valid: it accepts a number from",
     (GATE, "-o", "gpuperf_strict=maybe"): "ini setting gpuperf_strict is not valid: it accepts true or false",

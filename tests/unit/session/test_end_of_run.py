@@ -71,7 +71,7 @@ def test_comparison_with_itself_is_said_unless_its_environment_is_another(
     gated.shared.revision = Revision(commit="c0", name="c0 (yesterday)", archs=("sm_90",))
     monkeypatch.setattr(end_of_run, "with_itself", lambda *_: "it is itself")
     for python in (Path("/opt/python"), None):
-        _, outcome = finished(gated.with_options(against="HEAD", against_python=python))
+        _, outcome = finished(gated.with_options(against="HEAD", against_env=python))
         assert ("it is itself" in outcome.left_out) is (python is None)
 
 
