@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from suite_under_test import RECORD, SIMULATED, Suite
 
 BENCHMARKS = """
@@ -34,16 +33,11 @@ def test_pedantic(benchmark, launch):
 """
 
 
-@pytest.fixture
-def benchmarks(suite: Suite) -> Suite:
+def test_it_is_gated_without_edits(suite: Suite) -> None:
     suite.write("conftest.py", f'{SIMULATED}\npytest_plugins = ["pytest_gpuperf.benchmark"]\n')
     suite.write("test_suite.py", BENCHMARKS)
-    return suite
-
-
-def test_it_is_gated_without_edits(benchmarks: Suite) -> None:
-    benchmarks.run("--strict-markers").assert_outcomes(passed=2)
-    benchmarks.run(*RECORD).assert_outcomes(passed=2)
-    result = benchmarks.run("--gpuperf", "--gpuperf-time=all", "--gpuperf-open=warn")
+    suite.run("--strict-markers").assert_outcomes(passed=2)
+    suite.run(*RECORD).assert_outcomes(passed=2)
+    result = suite.run("--gpuperf", "--gpuperf-time=all", "--gpuperf-open=warn")
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(["*twice*", "*once*"])
