@@ -46,12 +46,9 @@ def partner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_arguments_are_for_the_callable_and_a_launch_has_its_own(gpu_suite: Suite) -> None:
-    gpu_suite.write(
-        "test_suite.py",
-        CALLABLE.format(steps="(100,)", more="")
-        .replace("gpuperf(steps,", "gpuperf(steps, 2, times=1,")
-        .replace("def steps():", "def steps(more, *, times):\n        assert (more, times) == (2, 1)"),
-    )
+    asserting = "def steps(more, *, times):\n        assert (more, times) == (2, 1)"
+    text = CALLABLE.format(steps="(100,)", more="").replace("def steps():", asserting)
+    gpu_suite.write("test_suite.py", text.replace("gpuperf(steps,", "gpuperf(steps, 2, times=1,"))
     gpu_suite.run().assert_outcomes(passed=1)
     gpu_suite.edit("test_suite.py", "gpuperf(steps, 2, ", "gpuperf(launches[0], ")
     gpu_suite.run().stdout.fnmatch_lines(["*gpuperf takes no times with a launch*"])
