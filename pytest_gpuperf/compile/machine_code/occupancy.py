@@ -46,14 +46,9 @@ def occupancy(
 def occupancy_of(registers: int, shared_bytes: int, block_threads: int, arch: str) -> Occupancy:
     """Occupancy from bare figures: registers per thread, all shared bytes per block, threads per block.
 
-    Raises ``UnknownArchitecture``; ``ValueError`` for figures no launch can have.
+    Of a launch: none of them is negative, and there is a thread.  Raises ``UnknownArchitecture``.
     """
     limits = limits_of(arch)
-    if block_threads < 1 or registers < 0 or shared_bytes < 0:
-        raise ValueError(
-            f"occupancy needs at least 1 thread per block and no negative resource: "
-            f"block_threads={block_threads}, registers={registers}, shared_bytes={shared_bytes}"
-        )
     warps = -(-block_threads // WARP_THREADS)
     bounds = {
         "warps": limits.warps_per_sm // warps if block_threads <= THREADS_PER_BLOCK else 0,
