@@ -18,14 +18,9 @@ FOLDER = ".gpuperf"
 FILE = "last-run.json"
 
 
-def path_below(root: Path) -> Path:
-    """Where the last run of this root lies."""
-    return root / FOLDER / FILE
-
-
 def keep(root: Path, content: bytes) -> None:
     """Put a report in JSON in the place of the one before.  Raises ``GpuperfError``."""
-    target = path_below(root)
+    target = root / FOLDER / FILE
     if target.parent.is_symlink():
         raise GpuperfError(f"{target.parent} is a link, and nothing is written through it: remove it")
     try:
@@ -42,4 +37,4 @@ def find(start: Path) -> Path | None:
     """The last run of ``start`` or of the nearest folder above that has one, up to the top of its repository."""
     top = checkout_around(start)
     folders = (one for one in (start, *start.parents) if top is None or one.is_relative_to(top))
-    return next((path for folder in folders if (path := path_below(folder)).is_file()), None)
+    return next((path for folder in folders if (path := folder / FOLDER / FILE).is_file()), None)

@@ -15,7 +15,7 @@ RUN = b'{"schema":5}'
 def test_what_is_kept_takes_the_place_of_the_run_before(tmp_path: Path) -> None:
     for content in (b"before", RUN):
         last_run.keep(tmp_path, content)
-    assert last_run.path_below(tmp_path).read_bytes() == RUN
+    assert (tmp_path / last_run.FOLDER / last_run.FILE).read_bytes() == RUN
     assert sorted(path.name for path in (tmp_path / ".gpuperf").iterdir()) == [".gitignore", "last-run.json"]
 
 
@@ -26,7 +26,7 @@ def test_a_run_from_above_the_repository_is_none_of_its_own(tmp_path: Path) -> N
     (top / ".git").mkdir()
     assert last_run.find(deep) is None
     last_run.keep(top, RUN)
-    assert last_run.find(deep) == last_run.path_below(top)
+    assert last_run.find(deep) == top / last_run.FOLDER / last_run.FILE
 
 
 @pytest.mark.parametrize("place", [".gpuperf", ".gpuperf/last-run.json", ".gpuperf/.gitignore"])
@@ -43,6 +43,6 @@ def test_nothing_is_written_through_a_link_that_a_repository_brings(tmp_path: Pa
             last_run.keep(tmp_path, RUN)
     else:
         last_run.keep(tmp_path, RUN)
-        assert last_run.path_below(tmp_path).read_bytes() == RUN
+        assert (tmp_path / last_run.FOLDER / last_run.FILE).read_bytes() == RUN
     assert [file.name for file in outside.iterdir()] == ["victim"]
     assert (outside / "victim").read_text() == "precious"
