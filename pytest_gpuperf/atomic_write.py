@@ -6,16 +6,10 @@ Baselines are written with more care than this: ``baselines.writing``.
 from __future__ import annotations
 
 import secrets
-import tempfile
 from pathlib import Path
 
 PART = ".part"
 """Ending of a file that is being written, or that was left by a process which was killed meanwhile."""
-
-
-def scratch_folder(prefix: str) -> tempfile.TemporaryDirectory[str]:
-    """A folder that only this user can enter, in the temporary folder."""
-    return tempfile.TemporaryDirectory(prefix=prefix)
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -6,11 +6,11 @@ import argparse
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import msgspec
 
-from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.compile.machine_code.audited import AuditedKernel, group_of, read_built, with_instructions_of
 from pytest_gpuperf.compile.machine_code.symbols import kernel_key, library_name
 from pytest_gpuperf.formatting import numbered
@@ -52,7 +52,7 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     """
     unread: list[str] = []
     sides: list[Kernels] = []
-    with scratch_folder("gpuperf-audit-") as scratch:
+    with TemporaryDirectory(prefix="gpuperf-audit-") as scratch:
         for side in ("against", "file"):
             folder = Path(scratch, side)
             folder.mkdir()

@@ -14,11 +14,11 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal, NamedTuple, NoReturn
 
 import pytest
 
-from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.baselines.baseline_errors import quoted
 from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError, run_git
 from pytest_gpuperf.errors import GpuperfError
@@ -176,7 +176,7 @@ class Trial(NamedTuple):
 def _tried(node_id: str, good: str, commit: str, start: Path, wanted: Collection[Key]) -> Trial:
     """Run the test at a commit against the good end."""
     name, mark, test = node_id.partition("::")
-    with scratch_folder("gpuperf-bisect-") as scratch, worktree_of(start, commit) as tree:
+    with TemporaryDirectory(prefix="gpuperf-bisect-") as scratch, worktree_of(start, commit) as tree:
         others = [one for one in working_trees(start) if one != tree]
         here = tree / os.path.relpath(start.resolve(), repository_of(start).top)
         here = here if here.is_dir() else tree

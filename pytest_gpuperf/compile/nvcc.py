@@ -11,8 +11,8 @@ import functools
 import re
 import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.compile.compile_errors import ERROR_LINE, STATIC_EXTRA, BadOption, CompileProblem, ToolchainMissing
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.machine_code.symbols import find_kernel, named_alike, readable
@@ -84,7 +84,7 @@ def compile_by_nvcc(source: KernelSource, arch: str) -> Compiled:
 
 @functools.lru_cache(KEPT)
 def _compiled(source: KernelSource, arch: str) -> Compiled:
-    with scratch_folder("gpuperf-nvcc-") as folder:
+    with TemporaryDirectory(prefix="gpuperf-nvcc-") as folder:
         file = Path(folder) / Path(source.file).name
         cubin = file.with_name("out.cubin")
         file.write_text(_AS_NAMED.format(source.file) + source.text, encoding="utf-8")

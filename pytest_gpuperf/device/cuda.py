@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from pytest_gpuperf.arguments import BadArgument
-from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.compile.machine_code.cubin import is_tile_kernel
 from pytest_gpuperf.device import timers
 from pytest_gpuperf.device.arrays import CupyArrays
@@ -92,7 +92,7 @@ class CudaDevice:
         self._timers: dict[TimerName | None, Timer] = {}
 
     def load(self, binary: KernelBinary) -> LoadedKernel:
-        with scratch_folder("gpuperf-") as folder:  # only this user can enter it
+        with TemporaryDirectory(prefix="gpuperf-") as folder:  # only this user can enter it
             path = Path(folder) / "kernel.cubin"  # CuPy keeps modules by path: the folder is a new one each time
             path.write_bytes(binary.cubin)
             try:

@@ -10,11 +10,11 @@ import functools
 import os
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from pytest_gpuperf import stash
-from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import TASK_FILE, Revision, RevisionTask, write_task
 from pytest_gpuperf.process.children import (
@@ -66,7 +66,7 @@ class RevisionProcess:
         self._at: Ready | None = None
         """The workload of that test at which it waits."""
         self._started: Started | None = None
-        self._scratch = scratch_folder("gpuperf-revision-")
+        self._scratch = TemporaryDirectory(prefix="gpuperf-revision-")
         folder = Path(self._scratch.name)
         self._log = folder / "log"
         to_read, to_write = os.pipe(), os.pipe()

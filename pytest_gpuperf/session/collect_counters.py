@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from pytest_gpuperf import stash
 from pytest_gpuperf.api.marker import settings_of
-from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.counters.catalogue import canonical, chip_of, names_of
 from pytest_gpuperf.counters.collect import TAKES, Collection, together
 from pytest_gpuperf.counters.exchange import Collected
@@ -56,7 +56,7 @@ def _collect(run: Run, nodes: Sequence[str], own: Sequence[str], show: Callable[
     )  # fmt: skip
     begin = f"counting {numbered(len(nodes), 'test')} under {ncu}"
     run.give_memory_back()
-    folder = scratch_folder("gpuperf-ncu-")
+    folder = TemporaryDirectory(prefix="gpuperf-ncu-")
     config.add_cleanup(folder.cleanup)
     takes: list[Collected] = []
     for number in range(1, 1 + (TAKES if options.update else 1)):

@@ -11,11 +11,12 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 import pytest
 
-from pytest_gpuperf.atomic_write import scratch_folder, write_whole
+from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.device.device_errors import LockError
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect, not_confirmed
 from pytest_gpuperf.model.task import ConfirmTask, SuspectPlace
@@ -101,7 +102,7 @@ def _in_another_process(
         return {}, f"{MOST_CONFIRMED} tests of this process were confirmed already; run this test alone"
     limit_s = TIMEOUT_S + LIMIT_FACTOR * (time.perf_counter() - run.test_began)
     limit_s += sum(BUDGETS * one.budget_s for one in suspects)
-    with scratch_folder("gpuperf-confirm-") as name:
+    with TemporaryDirectory(prefix="gpuperf-confirm-") as name:
         callables = [one.place.key for one in suspects if one.identity.launch == CALLABLE]
         task = ConfirmTask(
             folder=Path(name), places=tuple(one.place for one in suspects),

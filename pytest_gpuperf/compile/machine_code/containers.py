@@ -11,8 +11,8 @@ import re
 import struct
 import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.compile.compile_errors import BadContainer, ToolchainMissing
 from pytest_gpuperf.compile.machine_code.cubin import EM_CUDA
 from pytest_gpuperf.compile.toolkit import container_reader
@@ -68,7 +68,7 @@ def extracted(file: Path, folder: Path, place: str) -> list[FoundCubin]:
 
 def cubins_by_arch(content: bytes, place: str) -> dict[str, list[bytes]]:
     """The cubins of a container that is at hand as bytes, by architecture.  Raises as ``extracted``."""
-    with scratch_folder("gpuperf-fatbin-") as scratch:
+    with TemporaryDirectory(prefix="gpuperf-fatbin-") as scratch:
         file, folder = Path(scratch, "content"), Path(scratch, "cubins")
         file.write_bytes(content)
         folder.mkdir()

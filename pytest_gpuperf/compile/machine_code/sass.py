@@ -12,11 +12,11 @@ import subprocess
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.compile.compile_errors import STATIC_EXTRA, ToolchainMissing
 from pytest_gpuperf.compile.toolkit import InstalledTool, disassembler
 
@@ -74,7 +74,7 @@ def run_nvdisasm(arch: str, code: bytes) -> str:
 
 @functools.lru_cache(maxsize=KEPT)
 def _printed(tool: InstalledTool, arch: str, code: bytes) -> str:
-    with scratch_folder("gpuperf-") as folder:
+    with TemporaryDirectory(prefix="gpuperf-") as folder:
         file = Path(folder, "code.bin")
         file.write_bytes(code)
         command = [str(tool.path), "-raw", "-ndf", "-b", arch.replace("sm_", "SM"), str(file)]
