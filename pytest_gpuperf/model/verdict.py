@@ -112,6 +112,18 @@ class Advice(Record, frozen=True):
     """The kernel is written in Python, and so is its remedy."""
     outweighed: bool = False
     """By the same estimate the whole became faster all the same, for what else changed."""
+    file: str = ""
+    """Source file of the instruction at fault, relative to pytest's root where it lies below; empty if unknown."""
+    line: int = 0
+    """Its line in that file, from 1; 0 if unknown."""
+    at_line: Change | None = None
+    """What the instruction does there, before and after: ``store: sectors per request 4 -> 32``."""
+
+    @property
+    def place(self) -> str:
+        """``kernels/transpose.cu:26 store: sectors per request 4 -> 32``; empty if no line is known."""
+        named = f"{self.file}:{self.line}" if self.line else ""
+        return f"{named} {self.at_line}" if named and self.at_line is not None else named
 
 
 class TimeFigures(Record, frozen=True):

@@ -45,6 +45,7 @@ def advice_lines(advice: Sequence[Advice], most: int = SHOWN) -> list[str]:
     lines = []
     for one in [one for one in known if one.gates or one.gain >= least][:most]:
         cause, evidence = BY_KEY[one.cause], ", ".join(map(str, one.evidence[:FIGURES]))
+        evidence = "; ".join(filter(None, (one.place, evidence)))
         where = f" ({one.arch})" if one.arch and not one.counted else ""
         lines += [
             *wrapped(f"cause: {cause.key}{where}: {cause.says}", INDENT),
