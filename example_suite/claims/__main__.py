@@ -4,6 +4,7 @@
     python example_suite/claims check run.json [FAMILY ...]  # figures, verdicts, differences from those on record
     python example_suite/claims record run.json              # keeps the figures, in claims/nvidia-h200.json
     python example_suite/claims report                       # docs/results/claims.md, from these
+    python example_suite/claims details                      # docs/results/details.md: the rows that have the figures
 
 ``data/FAMILY.json`` has a claim a line: what a document says, where, of which GPU, and the formula of the figure here.
 A formula is a Python expression over the workloads of ``test_FAMILY.py``; ``names_of`` lists its names.  The verdict
@@ -160,8 +161,12 @@ class Missing(LookupError):
 class Workload:
     """One workload of a report, with the names of its static figures on one architecture."""
 
-    def __init__(self, work: Mapping[str, Any], arch: str = ARCH) -> None:
-        self._work = work
+    def __init__(
+        self, work: Mapping[str, Any], arch: str = ARCH, read: list[tuple[Workload, str]] | None = None
+    ) -> None:
+        self._work, self._read = work, [] if read is None else read
+        """Every counter that is read is noted in ``read``."""
+        self.workload, self.counters = work["key"]["workload"], work.get("counters", {})
         self._static = next((work["static"][one] for one in (arch, f"{arch}a") if one in work.get("static", {})), None)
 
     def on(self, arch: str) -> Workload:
@@ -177,14 +182,14 @@ class Workload:
             profile = dict.fromkeys(ABSENT, 0) | static["profile"] if static else {}
             found = (profile | static | occupancy | {"occupancy": occupancy.get("fraction")}).get(name)
         if found is None:
-            raise Missing(f"{self._work['key']['workload']} has no {name}")
+            raise Missing(f"{self.workload} has no {name}")
         return found
 
     @property
     def time_ns(self) -> float:
         rounds = (self._work.get("time") or {}).get("rounds")
         if not rounds:
-            raise Missing(f"{self._work['key']['workload']} was not timed")
+            raise Missing(f"{self.workload} was not timed")
         return math.exp(math.fsum(map(math.log, rounds)) / len(rounds))
 
     @property
@@ -206,10 +211,10 @@ class Workload:
         return self.flops / self.time_ns * 1e9
 
     def counter(self, metric: str) -> float:
-        try:
-            return self._work.get("counters", {})[metric]
-        except KeyError:
-            raise Missing(f"{metric} was not collected of {self._work['key']['workload']}") from None
+        self._read.append((self, metric))
+        if metric not in self.counters:
+            raise Missing(f"{metric} was not collected of {self.workload}")
+        return self.counters[metric]
 
     def sass(self, opcode: str) -> int:
         """Instructions of this opcode, with these modifiers or more."""
@@ -225,8 +230,8 @@ def _opcodes(cubin: str, symbol: str, arch: str) -> Counter[str]:
     return Counter(one.opcode for one in disassemble(arch, {"code": bytes(section.data)})["code"])
 
 
-def names_of(report: Mapping[str, Any], family: str) -> dict[str, Any]:
-    """The names of a family's formulas."""
+def names_of(report: Mapping[str, Any], family: str, read: list[tuple[Workload, str]] | None = None) -> dict[str, Any]:
+    """The names of a family's formulas; what they read of counters is noted in ``read``."""
 
     def tests(of: str) -> list[Mapping[str, Any]]:
         return [test for test in report["tests"] if test["module"].endswith(f"/test_{of}.py")]
@@ -240,7 +245,7 @@ def names_of(report: Mapping[str, Any], family: str) -> dict[str, Any]:
         found = [work for work in found if "identity" in work] or found
         if len(found) != 1:
             raise Missing(f"{len(found)} workloads of {family} {test} are {workload}")
-        return Workload(found[0])
+        return Workload(found[0], read=read)
 
     def p(name: str) -> float:
         """What a test recorded as a property."""
@@ -268,12 +273,14 @@ def names_of(report: Mapping[str, Any], family: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def evaluated(report: Mapping[str, Any], chosen: Sequence[Claim]) -> Iterator[tuple[Claim, list[float], str]]:
-    """Of each claim its figure and those of its reasons, or none and why."""
+def evaluated(
+    report: Mapping[str, Any], chosen: Sequence[Claim], read: list[tuple[Workload, str]] | None = None
+) -> Iterator[tuple[Claim, list[float], str]]:
+    """Of each claim its figure and those of its reasons, or none and why; ``read`` as for ``names_of``."""
     for claim in chosen:
         formulas = [claim.formula, *(reason["formula"] for reason in claim.because or ())]
         try:
-            names = names_of(report, claim.family)
+            names = names_of(report, claim.family, read)
             yield claim, [float(eval(one, names)) for one in formulas if one], ""
         except Missing as problem:
             yield claim, [], str(problem)
@@ -333,6 +340,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands.choices["check"].add_argument("families", nargs="*")
     commands.add_parser("metrics")
     commands.add_parser("report").add_argument("--output", type=Path, default=PAGE)
+    commands.add_parser("details").add_argument("--output", type=Path, default=PAGE.with_name("details.md"))
     chosen = parser.parse_args(arguments)
     if chosen.command == "metrics":
         print(",".join(counters.all_metrics()))
@@ -341,6 +349,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         import page
 
         chosen.output.write_text(page.text_of(claims(), on_record()), encoding="utf-8")
+        return 0
+    if chosen.command == "details":
+        import details
+
+        chosen.output.write_text(details.text_of(claims(), details.recorded_report(), evaluated), encoding="utf-8")
         return 0
     report = json.loads(chosen.report.read_text(encoding="utf-8"))
     return check(report, chosen.families) if chosen.command == "check" else record(report)

@@ -76,13 +76,13 @@ def _row(claim: Any, verdict: str, found: Sequence[float]) -> str:
         for reason, figure in zip(claim.because, found[1:], strict=True)
     ] if claim.because else []  # fmt: skip
     why = "; ".join([one for one in (claim.why, *reasons) if one])
-    said = _with_unit(_range(claim), claim.unit) if "says" in claim.given else ""
-    measured = _with_unit(number(found[0]), claim.unit) if found else ""
+    said = with_unit(range_of(claim), claim.unit) if "says" in claim.given else ""
+    measured = with_unit(number(found[0]), claim.unit) if found else ""
     cells = (claim.id, claim.text, where, said, measured, f"{verdict}: {why}" if why else verdict)
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-def _range(claim: Any) -> str:
+def range_of(claim: Any) -> str:
     """``3.87``, ``2 to 5``, ``at least 2``, ``more than 1`` where 1 is no effect."""
     says = claim.given["says"]
     if not isinstance(says, list):
@@ -95,7 +95,7 @@ def _range(claim: Any) -> str:
     return number(low) if low == high else f"{number(low)} to {number(high)}"
 
 
-def _with_unit(figure: str, unit: str) -> str:
+def with_unit(figure: str, unit: str) -> str:
     return f"{figure} {unit}" if figure and unit else figure
 
 

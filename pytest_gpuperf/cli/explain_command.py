@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import difflib
 import math
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pytest_gpuperf.advise.comparison import WARP, Side
+from pytest_gpuperf.advise.usage_from_counters import complete
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.baseline_folder import seen_from_root
 from pytest_gpuperf.compile.cache import CompileCache
@@ -21,6 +23,7 @@ from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.process import last_run
 from pytest_gpuperf.report.document import read_report
 from pytest_gpuperf.report.message import INDENT, advice_lines, described, wrapped
+from pytest_gpuperf.report.tables import details_table
 
 CLOSE_MATCHES = 5
 MOST_CAUSES = 4
@@ -29,6 +32,9 @@ MOST_CAUSES = 4
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     description = "a file, class or test, as pytest names it or by its path; or 'NODEID [workload]'"
     parser.add_argument("node_id", metavar="NODEID", nargs="?", default="", help=f"{description} (default: all)")
+    parser.add_argument(
+        "--details", action="store_true", help="show its counters as Nsight Compute does, with those of the baseline"
+    )
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
@@ -47,7 +53,8 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     if not found:
         raise _unmatched(name, [work.key for test in run.tests for work in test.workloads])
     write(f"last run: {run.date}, gpuperf {run.plugin}, {path}\n")
-    write("\n" + "\n".join(explain_all(BaselineStore(root / run.baselines), found, CompileCache())))
+    store = BaselineStore(root / run.baselines)
+    write("\n" + "\n".join(explain_all(store, found, CompileCache(), details=parsed.details)))
     return 0
 
 
@@ -63,12 +70,13 @@ def _unmatched(name: str, keys: Iterable[Key]) -> GpuperfError:
 
 
 def explain_all(
-    store: BaselineStore, workloads: Sequence[tuple[TestEvidence, WorkloadEvidence]], cache: CompileCache | None
-) -> Iterator[str]:
+    store: BaselineStore, workloads: Sequence[tuple[TestEvidence, WorkloadEvidence]], cache: CompileCache | None, *,
+    details: bool = False,
+) -> Iterator[str]:  # fmt: skip
     """Lines on each of these workloads of a run, an empty one behind each.  Raises ``BaselineError``."""
     estimates = Estimates(store, unpacked(test for test, _ in workloads), cache)
     comparisons = [WorkloadComparison(estimates, work, one.workloads, one.device) for one, work in workloads]
-    for (_, work), (before, after, advice) in zip(workloads, explain_each(estimates, comparisons), strict=True):
+    for (test, work), (before, after, advice) in zip(workloads, explain_each(estimates, comparisons), strict=True):
         yield str(work.key)
         yield from wrapped(f"figures: {', '.join(_figures(after))}", INDENT)
         yield from wrapped(f"baseline: {_compared(work, before, after)}", INDENT)
@@ -79,7 +87,19 @@ def explain_all(
         if not named:
             none = "none can be named without a baseline" if before is None else "none found"
             yield from wrapped(f"cause: {none}", INDENT)
+        yield from _details(store, test, work) if details else ()
         yield ""
+
+
+def _details(store: BaselineStore, test: TestEvidence, work: WorkloadEvidence) -> Iterator[str]:
+    """Counters of the baseline and of the run, section by section; and how to get those that the run lacks."""
+    models = store.targets() if test.device is None else (test.device.slug,)
+    recorded = (record.counters for model in models if (record := store.time(model, work.key)) is not None)
+    table = details_table(work.baseline_counters or next(filter(None, recorded), {}), work.counters)
+    yield from () if table is None else ("", *(f"{' ' * INDENT}{line}" for line, _ in table.lines()))
+    if not complete(work.counters):
+        command = f"pytest --gpuperf --gpuperf-ncu=full {shlex.quote(work.key.node_id)}"
+        yield f"{' ' * INDENT}the last run took {'few' if work.counters else 'no'} counters of it: {command}"
 
 
 def _compared(work: WorkloadEvidence, before: Side | None, after: Side) -> str:

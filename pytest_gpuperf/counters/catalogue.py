@@ -33,7 +33,7 @@ SETS: Mapping[str, tuple[Metric, ...]] = {
 """Sets of metrics that a run may ask for by one word.
 
 ``default`` is what fits into one pass (two on TU10x): no kernel runs twice for it, and ncu has no memory to save
-and restore.  The others take 5, 4, 7 and about 16 passes, and one more for what is counted by patched code.
+and restore.  The others take 5, 4, 7 and about 17 passes, and one more for what is counted by patched code.
 """
 
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in SETS["full"]}

@@ -35,6 +35,8 @@ class WorkloadEvidence(Record, frozen=True):
     """Raw ones by canonical name, as Nsight Compute counted them."""
     counter_ranges: dict[str, tuple[float, float]] = msgspec.field(default_factory=dict)
     """Least and most of those that were not the same in every take, where there were several."""
+    baseline_counters: dict[str, float] = msgspec.field(default_factory=dict)
+    """Of the baseline that they are compared with."""
     secondary: SecondaryMetrics | None = None
     """Secondary metrics that this process measured; None where the test asked for none."""
     judgements: tuple[Judgement, ...] = ()

@@ -1,9 +1,10 @@
-"""A run as one HTML file that opens offline: a table to sort and to search, with the causes."""
+"""A run as one HTML file that opens offline: a table to sort and to search, with the causes and the counters."""
 
 from __future__ import annotations
 
 import jinja2
 
+from pytest_gpuperf.counters.sections import details
 from pytest_gpuperf.formatting import visible
 from pytest_gpuperf.model.time_record import mean_time_ns
 from pytest_gpuperf.report.document import Document, Row
@@ -20,6 +21,7 @@ def as_page(document: Document) -> str:
             "row": row, "key": row.evidence.key, "like_at": like_at,
             "like": None if like_at == place else document.rows[like_at],
             "sorted": _sort_keys(row), "searched": _searched(row),
+            "sections": details(row.evidence.baseline_counters, row.evidence.counters),
         })  # fmt: skip
     environment = jinja2.Environment(
         finalize=lambda value: visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value,

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.baselines.layout import arch_order
+from pytest_gpuperf.counters.sections import Counters, details
 from pytest_gpuperf.formatting import duration, first_of, numbered, percent, quantity, visible
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import Key, StaticRecord
@@ -137,6 +138,16 @@ def counter_table(rows: Iterable[Row], *, whole: bool = False) -> Table | None:
         cells = ["-" if value is None else quantity(value, unit) for value, unit in figures]
         found.append(_judged(row, cells, "counters"))
     return table_of(("counters of one run", *(head for head, _, _ in _COUNTERS), "verdict"), found, whole=whole)
+
+
+def details_table(before: Counters, after: Counters) -> Table | None:
+    """All that Nsight Compute would show of one workload, section by section; None without counters."""
+    table, sections = Table("counters", "unit", "baseline", "now", "change"), details(before, after)
+    for name, lines in sections:
+        table.row(name, markup=("bold",))
+        for line in lines:
+            table.row(f"  {line.what}", *line.cells, markup=("bold",) if line.stands_out else ())
+    return table if sections else None
 
 
 # --- an update -----------------------------------------------------------------------------------

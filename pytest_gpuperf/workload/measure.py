@@ -13,11 +13,11 @@ import msgspec
 from pytest_gpuperf.counters import exchange
 from pytest_gpuperf.counters.catalogue import canonical, chip_of, names_of, rules_for
 from pytest_gpuperf.counters.exchange import Collected, CollectedWorkload
-from pytest_gpuperf.judge.counters import Counts, compare_counters, not_counted, widened
+from pytest_gpuperf.judge.counters import Counts, Metric, compare_counters, not_counted, widened
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import ProfileTask
-from pytest_gpuperf.model.verdict import Judgement
+from pytest_gpuperf.model.time_record import TimeRecord
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import CheckedOnly, StaticOnly, TestRecord
 from pytest_gpuperf.workload.check import FreshInputs, run_and_check
@@ -121,10 +121,12 @@ def counted(
     if why or found is None:
         evidence = msgspec.structs.replace(evidence, judgements=(not_counted(key, target, why),))
         return evidence, why
+    baseline = run.store.time(target, key)
     evidence = msgspec.structs.replace(
-        evidence, cache=found.cache, counters=found.counters, counter_ranges=found.ranges
-    )
-    judged = _judge(run, evidence, request, found.notes, target)
+        evidence, cache=found.cache, counters=found.counters, counter_ranges=found.ranges,
+        baseline_counters=baseline.counters if baseline is not None else {},
+    )  # fmt: skip
+    judged = compare_counters(target, baseline, evidence, _rules(run, evidence, request, baseline), found.notes)
     return msgspec.structs.replace(evidence, judgements=(judged,)), found.counters
 
 
@@ -142,13 +144,11 @@ def _missing_reason(collected: Collected, found: CollectedWorkload | None, reque
     return ""
 
 
-def _judge(run: Run, evidence: WorkloadEvidence, request: Request, notes: Sequence[str], target: str) -> Judgement:
-    baseline = run.store.time(target, evidence.key)
+def _rules(run: Run, evidence: WorkloadEvidence, request: Request, baseline: TimeRecord | None) -> Sequence[Metric]:
     chip = chip_of(run.native_arch or "")
     own = {canonical(name, chip): tolerance for name, tolerance in request.metrics.items()}
-    old = baseline.counters if baseline else {}
-    rules = rules_for(dict.fromkeys([*old, *evidence.counters]), own, request.cache)
-    if baseline:
-        ranges = {name: ends for name, ends in baseline.counter_ranges.items() if own.get(name) is None}
-        rules = list(widened(rules, Counts(baseline.counters, ranges)))
-    return compare_counters(target, baseline, evidence, rules, notes)
+    rules = rules_for(dict.fromkeys([*evidence.baseline_counters, *evidence.counters]), own, request.cache)
+    if baseline is None:
+        return rules
+    ranges = {name: ends for name, ends in baseline.counter_ranges.items() if own.get(name) is None}
+    return list(widened(rules, Counts(baseline.counters, ranges)))

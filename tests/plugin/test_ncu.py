@@ -6,6 +6,8 @@ import pytest
 from counters_in_report import counters_in
 from evidence_tree import read_evidence, write_evidence
 
+from pytest_gpuperf.cli.command_line import main
+
 NODES = {"test_suite.py::test_work[1024]", "test_suite.py::test_work[2048]", "test_suite.py::test_other"}
 INSTRUCTIONS, OWN = "smsp__inst_executed.sum", "gpu__own_metric.sum"
 GATE = ("--gpuperf", "--gpuperf-ncu")
@@ -71,6 +73,27 @@ def test_equal_counters_are_unchanged_and_worse_ones_fail_their_test(counted, mo
     ])  # fmt: skip
     assert "Traceback" not in result.stdout.str()
     assert 'name="gpuperf.doubling.simulated-gpu.counters" value="WORSE"' in (counted.path / "junit.xml").read_text()
+
+
+def test_explain_and_the_page_have_the_tables_of_a_profiler(counted, monkeypatch, capsys):
+    """Without counters of its own a run shows those of the baseline, and how to get the rest."""
+    monkeypatch.setenv("STAND_IN_NCU_SCALE", "1.01")
+    counted.run("--gpuperf", "--gpuperf-ncu=full", "--gpuperf-report=page.html", "-k", "other")
+    monkeypatch.chdir(counted.path)
+    explain = ["explain", "test_suite.py::test_other", "--details"]
+    assert main(explain) == 0
+    counted_now = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["counters", "unit", "baseline", "now", "change"] in counted_now
+    (line,) = [words for words in counted_now if words[:3] == ["Global", "Load", "Sectors"]]
+    assert line[-2:] == ["+1.0", "%"]
+    page = (counted.path / "page.html").read_text()
+    assert "<caption>Warp State Statistics</caption>" in page
+    assert '<th scope="row">Global Load Sectors</th>' in page
+    counted.run("--gpuperf", "-k", "other")
+    assert main(explain) == 0
+    out = capsys.readouterr().out
+    assert "Global Load Sectors" in out
+    assert "took no counters of it: pytest --gpuperf --gpuperf-ncu=full test_suite.py::test_other" in out
 
 
 READS = """

@@ -21,6 +21,7 @@ from pytest_gpuperf.counters.catalogue import (
 )
 from pytest_gpuperf.counters.exchange import KernelResult
 from pytest_gpuperf.counters.report import sum_up
+from pytest_gpuperf.counters.sections import SECTIONS, details
 from pytest_gpuperf.model.architectures import ARCHITECTURES
 from pytest_gpuperf.options import METRIC_SETS
 
@@ -31,7 +32,7 @@ ACHIEVED_OCCUPANCY, DRAM_READ, INSTRUCTIONS, L2_SECTORS, LOAD_SECTORS, SHARED_WA
         "lts__t_sectors.sum", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "memory_l1_wavefronts_shared",
     )
 )  # fmt: skip
-BY_NCU = ("profiler__", "memory_l1_")
+BY_NCU = ("profiler__", "memory_l1_", "sm__maximum_warps_")
 """Beginnings of metrics that Nsight Compute makes itself; the chip's own list does not have them."""
 
 
@@ -50,10 +51,10 @@ def test_the_metric_library_knows_every_name_with_its_suffix(chip):
     names = {metric.name: on_chip(metric.name, chip) for metric in OF_CHIPS}
     assert [own for own in names.values() if own and not library.has(own)] == []
     assert [name for name, own in names.items() if own is None and library.has(name)] == []
-    most = {"default": 2 if chip == "TU102" else 1, "memory": 5, "compute": 5, "latency": 8, "full": 17}
+    most = {"default": 2 if chip == "TU102" else 1, "memory": 5, "compute": 5, "latency": 8, "full": 18}
     for name, passes in most.items():
         names = [own for metric in of_chips(SETS[name]) if (own := on_chip(metric.name, chip))]
-        assert passes - (2 if name == "full" else 1) <= library.passes(names) <= passes, name
+        assert passes - (3 if name == "full" else 1) <= library.passes(names) <= passes, name
 
 
 def test_every_architecture_that_can_be_compiled_for_has_a_chip():
@@ -139,3 +140,49 @@ def test_counts_of_several_kernels_add_up_and_ratios_are_left_out_with_a_note():
 def test_a_chips_own_names_become_canonical():
     own = KernelResult(kernel="k", range=0, metrics={"dram__bytes_op_read.sum": 64.0})
     assert sum_up([own], "GB202", WANTED) == ({DRAM: 64.0}, "")
+
+
+# --- tables of a profiler ------------------------------------------------------------------------
+
+LATENCY, BRANCHES, STALLED, REQUESTS, WAVEFRONTS, IDEAL = (
+    "smsp__average_warp_latency_per_inst_issued.ratio", "smsp__sass_branch_targets_threads_{}.sum",
+    "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio",
+    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "memory_l1_wavefronts_shared",
+    "memory_l1_wavefronts_shared_ideal",
+)  # fmt: skip
+
+
+def test_the_full_set_has_all_that_the_tables_need():
+    rows = [row for rows in SECTIONS.values() for row in rows]
+    assert {name for row in rows for name in (*row.metrics, *filter(None, [row.part_of]))} <= METRICS.keys()
+    assert {name for name in METRICS if "stalled" in name} <= {name for row in rows for name in row.metrics}
+
+
+@pytest.mark.parametrize(("what", "counters", "cells", "stands_out"), [
+    ("Global Load Sectors/Req", {LOADS: (8, 64), REQUESTS: (2, 2)}, ("", "4", "32", "+700.0 %"), True),
+    ("Global Load Sectors/Req", {LOADS: (8, 0), REQUESTS: (2, 0)}, ("", "4", "-", "-"), False),
+    ("No Eligible", {"smsp__issue_active.avg.per_cycle_active": (0.5, 0.4)}, ("%", "50", "60", "+20.0 %"), True),
+    ("Branch Efficiency", {BRANCHES.format("uniform"): (9, 9), BRANCHES.format("divergent"): (1, 1)},
+     ("%", "90", "90", "-"), False),
+    ("Stall Wait", {STALLED.format("wait"): (1, 2), LATENCY: (50, 50)}, ("cycles", "1", "2", "+100.0 %"), False),
+    ("L1 Wavefronts Shared Excessive", {WAVEFRONTS: (8, 256), IDEAL: (8, 8)}, ("", "0", "248", "+248"), True),
+])  # fmt: skip
+def test_a_row_is_what_follows_from_its_metrics(what, counters, cells, stands_out):
+    before, after = ({name: values[side] for name, values in counters.items()} for side in (0, 1))
+    (line,) = [one for _, lines in details(before, after) for one in lines if one.what == what]
+    assert (line.cells, line.stands_out) == (cells, stands_out)
+
+
+def test_what_moved_most_comes_first():
+    before = {
+        INSTRUCTIONS.name: 8.0,
+        DRAM: 4.0,
+        STALLED.format("wait"): 1.0,
+        STALLED.format("drain"): 9.0,
+        LATENCY: 10.0,
+    }
+    after = {**before, DRAM: 4.1, STALLED.format("drain"): 1.0, LATENCY: 2.0}
+    found = {name: [line.what for line in lines] for name, lines in details(before, after)}
+    assert list(found) == ["Warp State Statistics", "Memory: Device Memory", "Instruction Statistics"]
+    assert found["Warp State Statistics"] == ["Warp Cycles Per Issued Instruction", "Stall Drain", "Stall Wait"]
+    assert details({}, {}) == []

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from loaded_scripts import load_script
 
-from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.counters.catalogue import METRICS
 
 ROOT = Path(__file__).parents[3]
-FOLDER, REPLAY = ROOT / "example_suite" / "claims", ROOT / "tests" / "replays" / "counters" / "nvidia-h200.json"
+FOLDER = ROOT / "example_suite" / "claims"
 BEYOND_THE_CATALOGUE = (Path(__file__).parent / "hopper_metrics.txt").read_text(encoding="utf-8").split()
 """Metrics of GH100 that Nsight Compute accepts and no set of the plugin has."""
 PEAKS = {"copy_bandwidth": 4.266e12, "fma_throughput": 6.494e13}
@@ -29,7 +26,7 @@ def loaded(name: str) -> Any:
         return load_script(FOLDER / f"{name}.py", f"claims_{name}")
 
 
-main, page = loaded("__main__"), loaded("page")
+main, page, details = loaded("__main__"), loaded("page"), loaded("details")
 FIGURES = main.on_record()["figures"]
 
 
@@ -81,19 +78,9 @@ def test_a_figure_of_another_verdict_is_an_error(capsys: pytest.CaptureFixture[s
 
 
 def report_of_baselines() -> dict[str, Any]:
-    """The report of a run on the H200 that finds what is on record: machine code, times and counters."""
-    counted = json.loads(REPLAY.read_text(encoding="utf-8"))
-    tests: dict[str, Any] = {}
-    for key, records in BaselineStore(ROOT / "baselines").workloads().items():
-        test = tests.setdefault(key.node_id, {"module": key.module, "test": key.test, "workloads": []})
-        counters = counted["workloads"].get(key.node_id, {}).get(key.workload, ())
-        work = {"key": {"workload": key.workload}, "counters": dict(zip(counted["metrics"], counters, strict=False))}
-        time = msgspec.to_builtins(records.times[main.GPU]) if main.GPU in records.times else {}
-        launch = {name: time[name] for name in ("grid", "block") if name in time}
-        work["static"] = {arch: msgspec.to_builtins(one) | launch for (arch, _), one in records.static.items()}
-        work |= {"identity": {}, "time": time} if time else {}
-        test["workloads"].append(work)
-    return {"tests": [*tests.values(), {"module": "", "peaks": PEAKS}]}
+    report = details.recorded_report()
+    report["tests"].append({"module": "", "peaks": PEAKS})
+    return report
 
 
 def test_formulas_give_the_figures_on_record() -> None:
@@ -107,5 +94,7 @@ def test_every_metric_is_known() -> None:
     assert set(main.counters.all_metrics()) <= METRICS.keys() | set(BEYOND_THE_CATALOGUE)
 
 
-def test_the_page_is_that_of_the_figures_on_record() -> None:
+def test_the_pages_are_those_of_the_figures_on_record() -> None:
     assert page.text_of(main.claims(), main.on_record()) == main.PAGE.read_text(encoding="utf-8")
+    text = details.text_of(main.claims(), details.recorded_report(), main.evaluated)
+    assert text == main.PAGE.with_name("details.md").read_text(encoding="utf-8")
