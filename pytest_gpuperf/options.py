@@ -135,7 +135,7 @@ class Options:
     require_gpu: bool = _flag(False, "--gpuperf-require-gpu", "fail at once if there is no usable GPU", ini="bool")
     archs: tuple[str, ...] = _flag(
         (), "--gpuperf-arch",
-        "static targets (default: those with baselines, else the GPU's own, else sm_80, sm_90 and sm_120)",
+        "static targets (default: those with baselines, else the GPU's own, else sm_80, sm_90, sm_100 and sm_120)",
         ARCHITECTURES, metavar="sm_80,sm_90", ini="string")
     open: Action = _flag(
         "warn", "--gpuperf-open", "unproven verdicts: fail or warn (default: INCONCLUSIVE warns; NEW, NOT-COMPARABLE "

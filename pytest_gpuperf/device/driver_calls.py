@@ -102,20 +102,12 @@ def launch_extended(driver: Any, function: int, stream: int, launch: Configurati
 
     Raises ``LoadError`` if the driver refuses the launch.
     """
-    config, made = driver.CUlaunchConfig(), []
+    config = driver.CUlaunchConfig()
     config.gridDimX, config.gridDimY, config.gridDimZ = launch.grid
     config.blockDimX, config.blockDimY, config.blockDimZ = launch.block
     config.sharedMemBytes = launch.dynamic_shared_bytes
     config.hStream = driver.CUstream(stream)
-    if launch.attributes.cooperative:
-        made.append(driver.CUlaunchAttribute())
-        made[-1].id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
-        made[-1].value.cooperative = 1
-    if launch.attributes.cluster is not None:
-        made.append(driver.CUlaunchAttribute())
-        made[-1].id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-        size = made[-1].value.clusterDim
-        size.x, size.y, size.z = launch.attributes.cluster
+    made = _launch_attributes(driver, launch.attributes)
     config.attrs, config.numAttrs = made, len(made)
     values = [np.array(value) for value in args]  # alive until the driver has copied them
     addresses = np.array([value.ctypes.data for value in values], dtype=np.uint64)
@@ -123,6 +115,24 @@ def launch_extended(driver: Any, function: int, stream: int, launch: Configurati
     if status != driver.CUresult.CUDA_SUCCESS:
         what = f"grid={launch.grid} block={launch.block}{launch.attributes.entry}"
         raise LoadError(f"the driver refuses the launch of {what}: {status.name}")
+
+
+def _launch_attributes(driver: Any, given: LaunchAttributes) -> list[Any]:
+    kinds, made = driver.CUlaunchAttributeID, list[Any]()
+
+    def added(kind: Any) -> Any:
+        made.append(driver.CUlaunchAttribute())
+        made[-1].id = kind
+        return made[-1].value
+
+    if given.cooperative:
+        added(kinds.CU_LAUNCH_ATTRIBUTE_COOPERATIVE).cooperative = 1
+    if given.cluster is not None:
+        size = added(kinds.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION).clusterDim
+        size.x, size.y, size.z = given.cluster
+    if given.pdl:
+        added(kinds.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION).programmaticStreamSerializationAllowed = 1
+    return made
 
 
 def has_persisting_l2(driver: Any) -> bool:

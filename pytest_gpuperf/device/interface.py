@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_gpuperf.device.driver_calls import CapturedKernel
 
 Dim3 = tuple[int, int, int]
-COOPERATIVE = " cooperative"
+COOPERATIVE, PDL = " cooperative", " pdl"
 
 
 class LaunchAttributes(NamedTuple):
@@ -30,12 +30,14 @@ class LaunchAttributes(NamedTuple):
     """All blocks are resident at once, so that the grid may wait for itself."""
     cluster: Dim3 | None = None
     """Blocks of a cluster in x, y and z."""
+    pdl: bool = False
+    """A programmatic dependent launch: it may begin before the kernel in front of it ends."""
 
     @property
     def entry(self) -> str:
         """Their part of the identity's launch: empty if there are none."""
         cluster = "" if self.cluster is None else f" cluster={self.cluster}"
-        return f"{COOPERATIVE if self.cooperative else ''}{cluster}"
+        return f"{COOPERATIVE if self.cooperative else ''}{cluster}{PDL if self.pdl else ''}"
 
 
 PLAIN = LaunchAttributes()

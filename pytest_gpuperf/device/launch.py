@@ -19,7 +19,7 @@ from pytest_gpuperf.compile.machine_code.occupancy import BLOCKS_PER_CLUSTER, oc
 from pytest_gpuperf.compile.machine_code.symbols import readable
 from pytest_gpuperf.device.arguments import Argument, Source, array_facts, prepare
 from pytest_gpuperf.device.device_errors import LaunchError
-from pytest_gpuperf.device.interface import COOPERATIVE, PLAIN, Configuration, Dim3, LaunchAttributes, LoadedKernel
+from pytest_gpuperf.device.interface import COOPERATIVE, PDL, PLAIN, Configuration, Dim3, LaunchAttributes, LoadedKernel
 from pytest_gpuperf.device.machine_code import MachineCode
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import KernelBinary, Occupancy, StaticRecord
@@ -74,7 +74,7 @@ class Kernel(MachineCode):
 
     def launch(
         self, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any] = (), shared_bytes: int = 0, *,
-        cooperative: bool = False, cluster: int | Sequence[int] | None = None,
+        cooperative: bool = False, cluster: int | Sequence[int] | None = None, pdl: bool = False,
     ) -> Launch:  # fmt: skip
         """A launch of ``grid`` blocks of ``block`` threads with ``shared_bytes`` of dynamic shared memory.
 
@@ -82,11 +82,13 @@ class Kernel(MachineCode):
         or Python numbers, which take the type of their parameter.  Arrays are contiguous: a strided view is
         refused, because the kernel would get nothing but its first address.
         A ``cooperative`` launch has all its blocks resident at once, for kernels whose grid waits for itself;
-        ``cluster`` is the blocks of a cluster, on sm_90 and later.
+        ``cluster`` is the blocks of a cluster, and ``pdl`` a programmatic dependent launch, both on sm_90 and later.
+        A sample's time is that of this launch alone: with a cold cache the flush is in front of it, and there is
+        nothing that it could overlap.  With ``cache="warm"`` it may overlap the sample in front of it.
         Raises ``LaunchError`` if anything does not fit the kernel or the device.
         """
         clustered = None if cluster is None else dim3(cluster, "cluster")
-        attributes = LaunchAttributes(bool(cooperative or self.cooperative), clustered)
+        attributes = LaunchAttributes(bool(cooperative or self.cooperative), clustered, bool(pdl))
         return Launch(self, configuration_of(grid, block, shared_bytes, attributes), args)
 
 
@@ -200,12 +202,12 @@ def attributes_of(launch: str) -> LaunchAttributes:
     """Those in the ``launch`` of a recorded identity."""
     attributes, found = launch.partition(" constant ")[0], _CLUSTER.search(launch)
     cluster = None if found is None else (int(found[1]), int(found[2]), int(found[3]))
-    return LaunchAttributes(COOPERATIVE in attributes, cluster)
+    return LaunchAttributes(COOPERATIVE in attributes, cluster, PDL in attributes)
 
 
 def require_limits(binary: KernelBinary, facts: DeviceFacts, launch: Configuration) -> None:
     """Raise ``LaunchError`` for what the driver would call an invalid value; all else that it refuses it names."""
-    grid, block, dynamic_bytes, (_, cluster) = launch
+    grid, block, dynamic_bytes, (_, cluster, pdl) = launch
     threads, static_bytes = math.prod(block), binary.profile.shared_bytes
     most_threads = min(facts.max_threads_per_block, binary.max_threads_per_block or facts.max_threads_per_block)
     most_bytes, why = facts.shared_bytes_per_block_optin, ""
@@ -222,6 +224,8 @@ def require_limits(binary: KernelBinary, facts: DeviceFacts, launch: Configurati
         why += f"device's limit of {most_bytes}"
     elif cluster is not None and (math.prod(cluster) > BLOCKS_PER_CLUSTER or any(map(operator.mod, grid, cluster))):
         why = f"cluster={cluster} has more than {BLOCKS_PER_CLUSTER} blocks, or does not divide grid={grid}"
+    elif pdl and facts.compute_capability < (9, 0):
+        why = f"pdl=True begins with sm_90, and this GPU is {facts.arch}"
     if why:
         raise LaunchError(f"{binary.name}: {why}")
 

@@ -53,7 +53,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "sm_121": _ampere_and_later(48, 24, 100, "GB20B", 48, 24, 128),
 }
 
-FALLBACK_ARCHS = ("sm_80", "sm_90", "sm_120")
+FALLBACK_ARCHS = ("sm_80", "sm_90", "sm_100", "sm_120")
 """Static targets where there are neither baselines nor a GPU: one of each generation in wide use."""
 
 _VARIANTS_FROM = {"": 0, "a": 90, "f": 100}

@@ -133,7 +133,7 @@ SCENES = {
     ("docs/how-to/writing-tests.md", "Compile a kernel and launch it"): Scene(
         "n = 4096\nx, y = gpu.random(n, seed=1), gpu.zeros(n)\n"
     ),
-    ("docs/how-to/writing-tests.md", "Cooperative launches and clusters"): Scene(
+    ("docs/how-to/writing-tests.md", "Cooperative and dependent launches, clusters"): Scene(
         "n = 64 * 256\nx, y = gpu.random(n, seed=1), gpu.zeros(n)\n"
     ),
     ("docs/how-to/writing-tests.md", "Structures, vectors and null pointers"): Scene(

@@ -143,7 +143,7 @@ COOPERATIVE = """
 
 def pytest_terminal_summary(terminalreporter):
     if DEVICES:
-        seen = sorted((cooperative, str(cluster)) for _, cooperative, cluster in DEVICES[0].launched_as)
+        seen = sorted((cooperative, str(cluster), pdl) for _, cooperative, cluster, pdl in DEVICES[0].launched_as)
         terminalreporter.write_line(f"launched as: {seen}")
 """
 
@@ -151,14 +151,14 @@ def pytest_terminal_summary(terminalreporter):
 def test_cooperative_launches_and_clusters_are_launched_as_recorded(gpu_suite):
     gpu_suite.edit("conftest.py", "    return Sim", "    DEVICES.append(Sim")
     gpu_suite.edit("conftest.py", "work})", "work}))\n    return DEVICES[0]\n\nDEVICES = []" + COOPERATIVE)
-    gpu_suite.edit("test_suite.py", "args=(a, b, 512)", "args=(a, b, 512), cooperative=True, cluster=2")
+    gpu_suite.edit("test_suite.py", "args=(a, b, 512)", "args=(a, b, 512), cooperative=True, cluster=2, pdl=True")
     gpu_suite.run(*RECORD, "-k", "other").assert_outcomes(passed=1)
-    assert "shared=0 cooperative cluster=(2, 1, 1)" in evidence(gpu_suite).read_text()
+    assert "shared=0 cooperative cluster=(2, 1, 1) pdl" in evidence(gpu_suite).read_text()
     result = gpu_suite.run("--gpuperf", "-k", "other")
-    result.stdout.fnmatch_lines(["*doubling*UNCHANGED", "launched as: [[](True, '(2, 1, 1)')[]]"])
-    gpu_suite.edit("test_suite.py", "cooperative=True, cluster=2", "cluster=1")
+    result.stdout.fnmatch_lines(["*doubling*UNCHANGED", "launched as: [[](True, '(2, 1, 1)', True)[]]"])
+    gpu_suite.edit("test_suite.py", "cooperative=True, cluster=2, pdl=True", "cluster=1")
     result = gpu_suite.run("--gpuperf", "-k", "other")
-    result.stdout.fnmatch_lines(["*doubling*SAME", "launched as: [[]*(True, '(2, 1, 1)')[]]"])
+    result.stdout.fnmatch_lines(["*doubling*SAME", "launched as: [[]*(True, '(2, 1, 1)', True)[]]"])
 
 
 # --- when the baseline cannot run again ----------------------------------------------------------

@@ -103,9 +103,14 @@ def test_a_launch_loads_once_and_hands_over_fitted_arguments() -> None:
 @pytest.mark.parametrize(
     ("given", "attributes", "entry"),
     [
-        ({"cooperative": True}, (True, None), " cooperative"),
-        ({"cluster": 2}, (False, (2, 1, 1)), " cluster=(2, 1, 1)"),
-        ({"cooperative": True, "cluster": (2, 2)}, (True, (2, 2, 1)), " cooperative cluster=(2, 2, 1)"),
+        ({"cooperative": True}, (True, None, False), " cooperative"),
+        ({"cluster": 2}, (False, (2, 1, 1), False), " cluster=(2, 1, 1)"),
+        ({"pdl": True}, (False, None, True), " pdl"),
+        (
+            {"cooperative": True, "cluster": (2, 2), "pdl": True},
+            (True, (2, 2, 1), True),
+            " cooperative cluster=(2, 2, 1) pdl",
+        ),
     ],
 )
 def test_attributes_reach_the_driver_and_the_identity(given: Any, attributes: Any, entry: str) -> None:
