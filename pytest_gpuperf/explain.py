@@ -176,12 +176,13 @@ def side_of(
     """
     side = Side(arch=arch, static=static, estimate=estimate, counters=counters or {}, time_ns=compared_ns,
                 grid=static.grid if static is not None else None,
-                sm_count=facts.sm_count if facts is not None else None)  # fmt: skip
+                sm_count=facts.sm_count if facts is not None else None,
+                l2_bytes=facts.l2_bytes if facts is not None else 0)  # fmt: skip
     if time is None:
         return side
     return msgspec.structs.replace(
         side, counters=counters or time.counters, grid=time.grid, block=time.block, bytes=time.bytes, flops=time.flops,
-        time_ns=compared_ns or (mean_time_ns(time.rounds) if time.rounds else None),
+        record=time, time_ns=compared_ns or (mean_time_ns(time.rounds) if time.rounds else None),
     )  # fmt: skip
 
 

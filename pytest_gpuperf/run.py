@@ -140,7 +140,8 @@ class Run:
     def gpu(self) -> Gpu:
         no_peaks = CheckedOnly("peaks are not measured while counters are collected")
         profiled = isinstance(self.options.task, ProfileTask)
-        return Gpu(self.device, before_work=self.hold_gpu, no_peaks=no_peaks if profiled else None)
+        roofs = self.store.roofs(self.device.facts.slug) if self.options.active else None
+        return Gpu(self.device, before_work=self.hold_gpu, no_peaks=no_peaks if profiled else None, roofs=roofs)
 
     def hold_gpu(self) -> None:
         """In a gated run, keep other gated processes off the GPU until ``let_go_of_gpu``; a second call does nothing.
@@ -180,7 +181,7 @@ class Run:
 
     @property
     def measured_peaks(self) -> dict[str, float]:
-        """Ceilings of the GPU that tests asked for so far; empty if none did."""
+        """Ceilings of the GPU that are on record or that tests asked for so far; empty if no test used the GPU."""
         return dict(self.gpu.measured_peaks) if "gpu" in self.__dict__ else {}
 
     @property

@@ -18,6 +18,7 @@ from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.judge.counters import Counts, replaced
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence, unpacked
+from pytest_gpuperf.model.roofs import ROOFS
 from pytest_gpuperf.model.time_record import SecondaryMetrics, Session, TimeRecord, updated
 from pytest_gpuperf.model.verdict import SECONDARY, Judgement, Verdict
 from pytest_gpuperf.options import Options, UpdateMode
@@ -66,7 +67,10 @@ def accept(run: Run) -> list[Recorded]:
     cubins = [cubin for sha256, cubin in unpacked(accepted).items() if sha256 in named]
     removed = _of_deleted_tests(run)
     sweep = options.update == "all" and bool(static or time or removed)
-    store.write(Update(static=static, time=time, cubins=cubins, removed=removed, asked=run.targets), sweep=sweep)
+    roofs = {one.device.slug: {name: one.peaks[name] for name in ROOFS if one.peaks[name]}
+             for one in accepted if one.device is not None and one.peaks.keys() >= ROOFS.keys()}  # fmt: skip
+    update = Update(static=static, time=time, cubins=cubins, removed=removed, roofs=roofs, asked=run.targets)
+    store.write(update, sweep=sweep)
     if removed:
         names = first_of(sorted({str(key) for key in removed}), 3)
         run.outcome.left_out += (

@@ -32,8 +32,8 @@ GROUPS = {
     "Version": "",
 }
 INTERNAL = frozenset({
-    "binaries", "binary", "check_variables", "configuration", "device", "fill", "identity", "loaded", "measured_peaks",
-    "native", "records", "run_with", "targets", "values_for", "variable_entries", "variables",
+    "binaries", "binary", "check_variables", "configuration", "device", "facts", "fill", "identity", "loaded",
+    "measured_peaks", "native", "peak", "records", "run_with", "targets", "values_for", "variable_entries", "variables",
 })  # fmt: skip
 """Members that the plugin itself uses."""
 

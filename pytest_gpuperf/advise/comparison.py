@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import msgspec
 
 from pytest_gpuperf.model.evidence import Record, StaticRecord
+from pytest_gpuperf.model.time_record import TimeRecord
 from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
@@ -103,6 +104,10 @@ class Side(Record, frozen=True):
     bytes: int | None = None
     flops: int | None = None
     """What one run must move and compute, as the test declares it."""
+    record: TimeRecord | None = None
+    """Of the time, with what was declared; None without one."""
+    l2_bytes: int = 0
+    """Of the GPU that timed it; 0 if it is not known."""
 
     @property
     def threads(self) -> int | None:

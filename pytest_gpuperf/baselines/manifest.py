@@ -6,7 +6,8 @@ An update adds targets and toolchains; ``gpuperf baselines rm`` takes them off.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -33,6 +34,8 @@ class Manifest(Record, frozen=True):
     """Compilers whose static records the team keeps (``nvrtc 13.0.88``), by name."""
     named_by_kernels: tuple[str, ...] = ()
     """Those of the architectures that no run was asked for: only kernels that name them are compiled for them."""
+    roofs: dict[str, dict[str, float]] = msgspec.field(default_factory=dict)
+    """By GPU model: bytes or operations per second by the names of ``model.roofs.ROOFS``, measured once."""
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -42,13 +45,18 @@ class Manifest(Record, frozen=True):
         return (json.dumps(msgspec.to_builtins(self), indent=2, sort_keys=True) + "\n").encode()
 
 
-def manifest_of(targets: Collection[str], toolchains: Collection[str], named: Collection[str]) -> Manifest:
+def manifest_of(
+    targets: Collection[str], toolchains: Collection[str], named: Collection[str],
+    roofs: Mapping[str, Mapping[str, float]] | None = None,
+) -> Manifest:  # fmt: skip
     """That of these targets and compilers; ``named`` are architectures that no run was asked for, if any at all."""
     archs = tuple(sorted(filter(layout.is_arch, targets), key=layout.arch_order))
     return Manifest(
         schema=SCHEMA, architectures=archs, gpu_models=tuple(sorted(filter(layout.is_device, targets))),
         toolchains=tuple(sorted(filter(is_known, toolchains))),
         named_by_kernels=tuple(arch for arch in archs if arch in named),
+        roofs={gpu: {name: float(f"{one:.4g}") for name, one in found.items()}
+               for gpu, found in (roofs or {}).items() if gpu in targets},
     )  # fmt: skip
 
 
@@ -69,4 +77,6 @@ def decoded(content: bytes, place: object) -> Manifest:
     odd += list(filter(has_unprintable, manifest.toolchains))
     if odd:
         raise unreadable(place, f"'{quoted(odd[0])}' is no architecture, GPU model or compiler")
+    if not all(0 <= one < math.inf for found in manifest.roofs.values() for one in found.values()):
+        raise unreadable(place, "a roof is no rate")
     return manifest

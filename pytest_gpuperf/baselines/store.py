@@ -34,6 +34,8 @@ class Update:
     """Machine code that the records name, unless the store has it already."""
     removed: Collection[Key] = ()
     """Workloads whose records are removed, of every target."""
+    roofs: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
+    """By GPU model, for those without any."""
     asked: Collection[str] | None = None
     """Architectures of the run: evidence of others is that of kernels that name them.  None: all are."""
 
@@ -78,6 +80,16 @@ class Baselines:
         """None if the folder has none."""
         content = self.content(manifest.FILE)
         return None if content is None else manifest.decoded(content, f"{self.name}/{manifest.FILE}")
+
+    def roofs(self, device: str) -> Mapping[str, float]:
+        """Rates of a GPU model by the names of ``model.roofs.ROOFS``; empty without, or if the manifest is unreadable.
+
+        That is told by the end of the run.
+        """
+        with contextlib.suppress(BaselineError):
+            if (found := self.manifest()) is not None:
+                return found.roofs.get(device, {})
+        return {}
 
     def static(self, arch: str, key: Key, toolchain: str) -> StaticRecord | None:
         """Static evidence of a workload for ``arch`` (``sm_90``) and ``toolchain`` (``nvrtc 13.0.88``)."""
@@ -266,6 +278,7 @@ class BaselineStore(Baselines):
             known | archs | {device for device, _ in update.time},
             {*old.toolchains, *(toolchain for _, toolchain, _ in update.static)},
             {*old.named_by_kernels, *archs - known} - asked,
+            {**update.roofs, **old.roofs},
         )
         return [(self.root / manifest.FILE, new.encoded())] if new.targets else []
 

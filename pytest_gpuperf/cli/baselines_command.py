@@ -93,7 +93,7 @@ def edit(store: BaselineStore, old: str, new: str | None = None) -> list[str]:
         listed = store.manifest()
         if new is None and listed is not None and old in (*listed.targets, *listed.toolchains):
             targets, toolchains = ({*names} - {old} for names in (listed.targets, listed.toolchains))
-            rest = manifest.manifest_of(targets, toolchains, listed.named_by_kernels)
+            rest = manifest.manifest_of(targets, toolchains, listed.named_by_kernels, listed.roofs)
             plan.append((store.root / manifest.FILE, rest.encoded()))
         if not plan:
             raise BaselineError(

@@ -6,10 +6,11 @@ import argparse
 import difflib
 import math
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_gpuperf.advise.comparison import WARP, Side
+from pytest_gpuperf.advise.roofs import shares_of
 from pytest_gpuperf.advise.usage_from_counters import complete
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.baseline_folder import seen_from_root
@@ -19,6 +20,7 @@ from pytest_gpuperf.explain import Estimates, WorkloadComparison, explain_each
 from pytest_gpuperf.formatting import duration, first_of, quantity
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence, unpacked
+from pytest_gpuperf.model.roofs import ROOFS
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.process import last_run
 from pytest_gpuperf.report.document import read_report
@@ -27,6 +29,7 @@ from pytest_gpuperf.report.tables import details_table
 
 CLOSE_MATCHES = 5
 MOST_CAUSES = 4
+MOST_ROOFS = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,6 +82,9 @@ def explain_all(
     for (test, work), (before, after, advice) in zip(workloads, explain_each(estimates, comparisons), strict=True):
         yield str(work.key)
         yield from wrapped(f"figures: {', '.join(_figures(after))}", INDENT)
+        if after.time_ns is not None:
+            roofs = {**test.peaks, **(store.roofs(test.device.slug) if test.device is not None else {})}
+            yield from wrapped(f"roof: {_roofs(after, roofs)}", INDENT)
         yield from wrapped(f"baseline: {_compared(work, before, after)}", INDENT)
         telling = [one for one in work.judgements if one.verdict not in (Verdict.UNCHANGED, Verdict.NEW)]
         named = work.advice or advice
@@ -111,6 +117,15 @@ def _compared(work: WorkloadEvidence, before: Side | None, after: Side) -> str:
     if before.static is None or after.static is None:
         return "times and counters" if before.counters and after.counters else "times alone"
     return f"the machine code {'is the same' if before.same_code(after) else 'differs'}"
+
+
+def _roofs(side: Side, roofs: Mapping[str, float]) -> str:
+    """``at 91 % of DRAM's roof (4.33 TB/s, declared); 12 % of FP32's roof ...``."""
+    found = shares_of(side, lambda roof: roofs.get(roof, 0.0))
+    if not roofs.keys() & ROOFS.keys():
+        return "none is known of this GPU: pytest --update-baselines measures them"
+    none = "none: declare bytes= or flops=, or count: pytest --gpuperf --gpuperf-ncu"
+    return f"at {'; '.join(map(str, found[:MOST_ROOFS]))}" if found else none
 
 
 def _figures(side: Side) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.interface import Device
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.model.device_facts import DeviceFacts
+from pytest_gpuperf.model.roofs import ROOFS
 
 
 class Gpu:
@@ -24,15 +25,17 @@ class Gpu:
     """
 
     def __init__(
-        self, device: Device, *, before_work: Callable[[], None] = lambda: None, no_peaks: Exception | None = None
-    ) -> None:
+        self, device: Device, *, before_work: Callable[[], None] = lambda: None, no_peaks: Exception | None = None,
+        roofs: Mapping[str, float] | None = None,
+    ) -> None:  # fmt: skip
         """``before_work`` is called before anything is put to the GPU: other processes may be measuring on it.
 
-        ``no_peaks`` is raised by whoever asks for a measured peak, where none may be measured.
+        ``no_peaks`` is raised by whoever asks for a measured peak, where none may be measured.  ``roofs`` are those
+        on record, which are not measured again.
         """
         self._device, self._before_work, self._no_peaks = device, before_work, no_peaks
-        self.measured_peaks: dict[str, float] = {}
-        """Ceilings that were asked for so far, by name."""
+        self.measured_peaks: dict[str, float] = dict(roofs or {})
+        """Ceilings that are on record or were asked for so far, by name."""
 
     def __getattr__(self, name: str) -> Any:
         """A fact about the GPU."""
@@ -42,6 +45,11 @@ class Gpu:
 
     def __dir__(self) -> Iterable[str]:
         return sorted({*super().__dir__(), *DeviceFacts.__struct_fields__, "arch"})
+
+    @property
+    def facts(self) -> DeviceFacts:
+        """All of them."""
+        return self._device.facts
 
     @property
     def available(self) -> bool:
@@ -104,14 +112,25 @@ class Gpu:
     @property
     def copy_bandwidth(self) -> float:
         """Bytes per second of a large copy, bytes read plus bytes written; measured at first use."""
-        return self._peak("copy_bandwidth")
+        return self.peak("copy_bandwidth")
 
     @property
     def fma_throughput(self) -> float:
         """FLOP per second of independent single-precision FMAs, two FLOP each; measured at first use."""
-        return self._peak("fma_throughput")
+        return self.peak("fma_throughput")
 
-    def _peak(self, name: str) -> float:
+    @property
+    def roofs(self) -> Mapping[str, float]:
+        """The most that each part of the GPU does per second: a roofline's ceilings, by name.
+
+        Bytes of ``dram``, ``l2`` and ``shared``; operations of ``fp32``, ``fp64`` and ``int32``, two for a
+        multiply-add; FLOP of dense matrix products by cuBLAS of ``fp16`` and ``bf16``, and twice the latter as an
+        estimate of ``fp8``.  As recorded for this GPU model, else measured, which takes up to 5 s.
+        """
+        return {name: self.peak(name) for name in ROOFS if self.peak(name)}
+
+    def peak(self, name: str) -> float:
+        """One of the roofs, or of the peaks above, by its name; 0 where this GPU has none."""
         if self._no_peaks is not None:
             raise self._no_peaks
         if name not in self.measured_peaks:

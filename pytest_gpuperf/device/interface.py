@@ -180,7 +180,10 @@ class Device(Protocol):
         """Exclusive use of this GPU (by UUID) among all processes of this machine; waits, with a bound."""
 
     def peak(self, name: str) -> float:
-        """Measure a ceiling, under the lock: ``copy_bandwidth`` in bytes/s, ``fma_throughput`` in FLOP/s."""
+        """Measure a ceiling, under the lock: ``copy_bandwidth``, ``fma_throughput``, or one of ``model.roofs.ROOFS``.
+
+        Per second; 0 where this GPU has no such part.
+        """
 
     def to_host(self, array: Any) -> Any:
         """The array as NumPy."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from pytest_gpuperf.advise.advisor import estimate_change, proven_causes
+from pytest_gpuperf.advise.roofs import change_of_limit
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.lookup import (
     baseline_of_any_compiler,
@@ -151,8 +152,14 @@ def explain_test(run: Run, test: TestRecord, estimates: Estimates) -> None:
     ]
     facts = run.device.facts if asked and run.has_gpu else None
     comparisons = [WorkloadComparison(estimates, work, workloads, facts) for work in asked]
-    for work, (_, _, advice) in zip(asked, explain_each(estimates, comparisons), strict=True):
-        test.add(msgspec.structs.replace(work, advice=advice))
+    peak = run.measured_peaks.get
+    for work, (before, after, advice) in zip(asked, explain_each(estimates, comparisons), strict=True):
+        remark = change_of_limit(before, after, lambda roof: peak(roof, 0.0)) if before is not None else ""
+        judged = [
+            msgspec.structs.replace(one, notes=(*one.notes, remark)) if remark and one.kind == "time" else one
+            for one in work.judgements
+        ]
+        test.add(msgspec.structs.replace(_judged(work, judged), advice=advice))
 
 
 # --- renamed workloads --------------------------------------------------------------------------------

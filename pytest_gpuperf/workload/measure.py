@@ -38,7 +38,7 @@ def measure(run: Run, test: TestRecord, request: Request) -> Measurement:
         test.cubins |= {binary.cubin_hash: binary.cubin for binary in binaries}  # a shared fixture's kernels too
     test.add(evidence)
     untimed, counters = (_run if run.has_gpu else _without_gpu)(run, test, request)
-    return Measurement(request, test.workloads[request.name], run.native_arch, untimed, counters)
+    return Measurement(request, test.workloads[request.name], run.gpu, untimed, counters)
 
 
 def _without_gpu(run: Run, test: TestRecord, request: Request) -> _Found:

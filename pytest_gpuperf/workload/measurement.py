@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.time_record import SecondaryMetrics, mean_time_ns
 from pytest_gpuperf.test_record import CheckedOnly, CountersMissing
 from pytest_gpuperf.workload.request import Request
 
-_Figure = TypeVar("_Figure", int, float)
+if TYPE_CHECKING:
+    from pytest_gpuperf.advise.roofs import Share
+
+_Figure = TypeVar("_Figure", int, float, "Share")
 
 
 class NotDeclared(ValueError):
@@ -27,16 +31,16 @@ class Measurement:
     """
 
     def __init__(
-        self, request: Request, evidence: WorkloadEvidence, native: str | None, untimed: Exception | None,
+        self, request: Request, evidence: WorkloadEvidence, gpu: Gpu, untimed: Exception | None,
         counters: Mapping[str, float] | str,
     ) -> None:  # fmt: skip
-        """``native`` is this GPU's architecture; ``untimed`` and a text in ``counters`` say why there are none."""
+        """``untimed`` and a text in ``counters`` say why there are none."""
         self.name = request.name
         self.static: Mapping[str, StaticRecord] = evidence.static
         """Static evidence by architecture; empty for a callable."""
         self.judgement = evidence.time_judgement
         """The gate's judgement on the time; None where nothing was judged."""
-        self._request, self._evidence, self._native = request, evidence, native
+        self._request, self._evidence, self._gpu = request, evidence, gpu
         self._rounds = evidence.time.rounds if evidence.time is not None else ()
         self._untimed = untimed or CheckedOnly(f"{self.name} was not timed: run pytest --gpuperf")
         self._counters = counters
@@ -121,10 +125,33 @@ class Measurement:
         """Declared operations per second of device time.  Raises ``NotDeclared`` without ``flops=``."""
         return self._figure(self._request.flops, "flops", "flops=n") / self.time_ns * 1e9
 
+    @property
+    def roof(self) -> float:
+        """Share of the GPU's roof that it comes closest to, 0 to 1: of counted or declared bytes and operations.
+
+        Above 1 where the test declares more than is moved, as of a cache.  Roofs are those of ``gpu.roofs``.
+        Raises ``NotDeclared`` where there are neither counters, ``bytes=`` nor ``flops=`` of a launch.
+        """
+        return self._closest().fraction
+
+    @property
+    def limited_by(self) -> str:
+        """The name of that roof in ``gpu.roofs``: ``"dram"``.  Raises ``NotDeclared`` as ``roof`` does."""
+        return self._closest().roof
+
+    def _closest(self) -> Share:
+        from pytest_gpuperf.advise.roofs import shares_of  # noqa: PLC0415 modules that few tests need
+        from pytest_gpuperf.explain import side_of  # noqa: PLC0415 as above
+
+        counters = {} if isinstance(self._counters, str) else dict(self._counters)
+        static, time_ns = self._record() if self.static else None, self.time_ns
+        side = side_of(self._gpu.arch, static, self._evidence.time, self._gpu.facts, None, counters, time_ns)
+        return self._figure(next(iter(shares_of(side, self._gpu.peak)), None), "roof", "bytes=n) or flops=n")
+
     def _record(self) -> StaticRecord:
         if not self.static:
             raise NotDeclared(f"{self.name} is a callable without a kernel of its own: it has no static evidence")
-        return self.static.get(self._native or "", next(iter(self.static.values())))
+        return self.static.get(self._gpu.arch if self._gpu.available else "", next(iter(self.static.values())))
 
     @property
     def registers(self) -> int:

@@ -28,6 +28,7 @@ from pytest_gpuperf.device.interface import PLAIN, Configuration, Dim3, LaunchLo
 from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceState
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.limits import TimerName
+from pytest_gpuperf.model.roofs import ROOFS
 from pytest_gpuperf.timing import host_time
 
 FACTS = DeviceFacts(
@@ -40,6 +41,8 @@ FACTS = DeviceFacts(
 
 Implementation = Callable[..., None]
 
+PEAKS = {"copy_bandwidth": 4.3e12, "fma_throughput": 6.0e13, "dram": 4.4e12, "l2": 5.7e12, "fp8": 0.0}
+"""Of this GPU; other roofs are 3e13."""
 KERNELS: dict[str, float] = {}
 """What this timer says of the kernels of every slot, nanoseconds; nothing by default."""
 
@@ -222,7 +225,7 @@ class SimulatedGpu:
         yield
 
     def peak(self, name: str) -> float:
-        return {"copy_bandwidth": 4.3e12, "fma_throughput": 6.0e13}[name]
+        return (dict.fromkeys(ROOFS, 3.0e13) | PEAKS)[name]
 
     @contextlib.contextmanager
     def profiler_range(self, name: str) -> Iterator[None]:

@@ -46,10 +46,10 @@ def time_of(
     kernel: str = "scale", **changes: object,
 ) -> TimeRecord:  # fmt: skip
     """A record of one round."""
-    return TimeRecord(
-        identity=identity or identity_of(), timer="cupti", cache="cold", rounds=(midmean,), counters=counters or {},
-        kernel=kernel, **changes,  # type: ignore[arg-type]
-    )  # fmt: skip
+    return TimeRecord(**{
+        "identity": identity or identity_of(), "timer": "cupti", "cache": "cold", "rounds": (midmean,),
+        "counters": counters or {}, "kernel": kernel, **changes,
+    })  # fmt: skip
 
 
 def records_of(

@@ -13,6 +13,7 @@ from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.device import arrays as arrays_module
 from pytest_gpuperf.device import peaks
 from pytest_gpuperf.device.arrays import CupyArrays, stream_of
+from pytest_gpuperf.model.evidence import StaticProfile
 
 ASKED: list[tuple[Any, ...]] = []
 """Generator, its numbers, and the array that it is to fill."""
@@ -101,13 +102,17 @@ def test_the_generators_compile() -> None:
 
 
 def test_the_kernels_are_what_they_are_counted_as() -> None:
-    compiled = {
-        name: compile_kernel(KernelSource(text=peaks.SOURCE, name=name, options=peaks.OPTIONS), "sm_90").profile
-        for name in ("gpuperf_copy", "gpuperf_fma")
-    }
-    copy, fma = compiled["gpuperf_copy"], compiled["gpuperf_fma"]
-    assert copy.opcodes["global_load"] == copy.opcodes["global_store"] == peaks.COPY_VECTORS
-    assert fma.opcodes["fp32"] >= 16 * peaks.FMA_CHAINS
-    assert fma.opcodes["fp32"] > 0.75 * fma.instructions
-    assert max(copy.registers, fma.registers) <= 32  # full occupancy
-    assert copy.spill_store_bytes == fma.spill_store_bytes == 0
+    def compiled(name: str, *options: str) -> StaticProfile:
+        source = KernelSource(text=peaks.SOURCE, name=f"gpuperf_{name}", options=(*peaks.OPTIONS, *options))
+        return compile_kernel(source, "sm_90").profile
+
+    copy, read, shared = compiled("copy"), compiled("read"), compiled("read", "-DIN_SHARED")
+    assert copy.opcodes["global_load"] == copy.opcodes["global_store"] == peaks.VECTORS
+    assert read.opcodes["global_load"] == shared.opcodes["shared_load"] >= 4 * peaks.VECTORS  # unrolled
+    for c_type, unit in (("float", "fp32"), ("double", "fp64"), ("unsigned", "integer")):
+        chains = compiled("multiply_add", f"-DNUMBER={c_type}")
+        assert chains.opcodes[unit] > 0.85 * chains.instructions
+        assert chains.registers <= 32
+    for one in (copy, read, shared):
+        assert one.registers <= 32  # full occupancy
+        assert one.spill_store_bytes == 0
