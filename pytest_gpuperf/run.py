@@ -181,7 +181,7 @@ class Run:
 
     @property
     def measured_peaks(self) -> dict[str, float]:
-        """Ceilings of the GPU that are on record or that tests asked for so far; empty if no test used the GPU."""
+        """Ceilings of the GPU that are recorded or that tests asked for so far; empty if no test used the GPU."""
         return dict(self.gpu.measured_peaks) if "gpu" in self.__dict__ else {}
 
     @property

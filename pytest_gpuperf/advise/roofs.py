@@ -1,4 +1,4 @@
-"""How close one run comes to each roof of its GPU, and which of them limits it.
+"""The share of each roof of its GPU that one run reaches, and the roof that limits it.
 
 A share is an amount over the time of the run, over what the GPU does per second at most.  Amounts are counted by Nsight
 Compute, or declared by the test, or estimated from the machine code, in this order of trust.  An instruction counts as

@@ -82,9 +82,9 @@ class Baselines:
         return None if content is None else manifest.decoded(content, f"{self.name}/{manifest.FILE}")
 
     def roofs(self, device: str) -> Mapping[str, float]:
-        """Rates of a GPU model by the names of ``model.roofs.ROOFS``; empty without, or if the manifest is unreadable.
+        """Rates of a GPU model by the names of ``model.roofs.ROOFS``; empty without.
 
-        That is told by the end of the run.
+        Also where the manifest cannot be read, which the end of the run tells.
         """
         with contextlib.suppress(BaselineError):
             if (found := self.manifest()) is not None:

@@ -30,12 +30,12 @@ class Gpu:
     ) -> None:  # fmt: skip
         """``before_work`` is called before anything is put to the GPU: other processes may be measuring on it.
 
-        ``no_peaks`` is raised by whoever asks for a measured peak, where none may be measured.  ``roofs`` are those
-        on record, which are not measured again.
+        ``no_peaks`` is raised by whoever asks for a measured peak, where none may be measured.  ``roofs`` are
+        recorded ones, which are not measured again.
         """
         self._device, self._before_work, self._no_peaks = device, before_work, no_peaks
         self.measured_peaks: dict[str, float] = dict(roofs or {})
-        """Ceilings that are on record or were asked for so far, by name."""
+        """Ceilings that are recorded or were asked for so far, by name."""
 
     def __getattr__(self, name: str) -> Any:
         """A fact about the GPU."""
@@ -123,9 +123,9 @@ class Gpu:
     def roofs(self) -> Mapping[str, float]:
         """The most that each part of the GPU does per second: a roofline's ceilings, by name.
 
-        Bytes of ``dram``, ``l2`` and ``shared``; operations of ``fp32``, ``fp64`` and ``int32``, two for a
-        multiply-add; FLOP of dense matrix products by cuBLAS of ``fp16`` and ``bf16``, and twice the latter as an
-        estimate of ``fp8``.  As recorded for this GPU model, else measured, which takes up to 5 s.
+        Bytes of ``dram``, ``l2`` and ``shared``.  Operations of ``fp32``, ``fp64`` and ``int32``, two for a
+        multiply-add, and of dense matrix products by cuBLAS: ``fp16``, ``bf16``, and ``fp8``, which is an estimate.
+        As recorded for this GPU model, else measured, which takes up to 5 s.
         """
         return {name: self.peak(name) for name in ROOFS if self.peak(name)}
 

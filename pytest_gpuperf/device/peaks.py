@@ -43,7 +43,7 @@ OPTIONS = (f"-DVECTORS={VECTORS}", f"-DCHAINS={FMA_CHAINS}", f"-DSTEPS={FMA_STEP
 def measure_peak(device: Any, name: str) -> float:
     """The ceiling of this name, bytes/s, FLOP/s or integer operations/s; 0 where this GPU or its libraries have none.
 
-    Raises ``TimerError``, and the ``MemoryError`` of CuPy beside large arrays.
+    Raises ``TimerError``, and the ``MemoryError`` of CuPy next to large arrays.
     """
     return float(_MEASURED[name](device))
 

@@ -79,7 +79,7 @@ class TestEvidence(Record, frozen=True):
     properties: dict[str, str] = msgspec.field(default_factory=dict)
     """What the test recorded with pytest's ``record_property``, as text."""
     peaks: dict[str, float] = msgspec.field(default_factory=dict)
-    """Ceilings of the GPU, measured so far or on record: ``copy_bandwidth``, roofs by name (``dram``); per second."""
+    """Ceilings of the GPU, recorded or measured so far: ``copy_bandwidth``, roofs by name (``dram``); per second."""
     cubins: dict[str, bytes] = msgspec.field(default_factory=dict)
     """Machine code that no baseline of this test holds, by SHA-256, compressed by zlib."""
 

@@ -108,7 +108,7 @@ def time_workload(run: Run, test: TestRecord, request: Request) -> CheckedOnly |
                                  problem=timed.problem, time_ns=time_ns))  # fmt: skip
     measure_figures(work, test)
     if run.options.update is not None:
-        with contextlib.suppress(MemoryError):  # beside large arrays; a later test has room
+        with contextlib.suppress(MemoryError):  # next to large arrays; a later test has room
             _ = run.gpu.roofs
     return None if measured.rounds else CheckedOnly(f"{request.name}: unchanged, so not timed")
 

@@ -52,6 +52,7 @@ SHOWN = {
     ("docs/explanation/baselines.md", "# .gitattributes"): "a file of git's",
     ("docs/explanation/statistics.md", "E = mean over c"): "a formula",
     ("docs/explanation/why-slower.md", "test_x.py::test_transpose"): "a line of a run",
+    ("docs/explanation/why-slower.md", "roof: at 91 %"): "a line of an H200",
     ("docs/how-to/bisect.md", "tests/test_scan.py::"): "thirty commits of times",
     ("docs/how-to/reports.md", "test_work.py::test_scale"): "a line of a run",
 }
