@@ -152,7 +152,8 @@ class WorkloadComparison:
         after = side_of(arch, pair.new, work.time, facts, estimate, work.counters, compared.after_ns)
         if old is None and time is None:
             return None, after, ()
-        before = side_of(arch, old, time, facts, estimated, compared_ns=compared.before_ns)
+        counted = work.baseline_counters if time is not None else {}
+        before = side_of(arch, old, time, facts, estimated, counted, compared.before_ns)
         figures = {change.what for judgement in red if judgement.target == arch for change in judgement.changes
                    if change.direction == "worse"}  # fmt: skip
         python = work.toolchain.lower().startswith(("triton", "numba", "cutlass-dsl", "cutile"))

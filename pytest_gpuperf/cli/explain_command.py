@@ -93,6 +93,8 @@ def explain_all(
         if not named:
             none = "none can be named without a baseline" if before is None else "none found"
             yield from wrapped(f"cause: {none}", INDENT)
+        if work.ncu_report:
+            yield f"{' ' * INDENT}Nsight Compute: ncu-ui {shlex.quote(work.ncu_report)} (range {work.ncu_range})"
         yield from _details(store, test, work) if details else ()
         yield ""
 

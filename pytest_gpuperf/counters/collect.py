@@ -15,7 +15,14 @@ from pathlib import Path
 import msgspec
 
 from pytest_gpuperf.counters.catalogue import METRICS, canonical, hint, on_chip
-from pytest_gpuperf.counters.exchange import Collected, CollectedWorkload, Entry, entries
+from pytest_gpuperf.counters.exchange import (
+    OF_BASELINE,
+    RANGE_PREFIX,
+    Collected,
+    CollectedWorkload,
+    Entry,
+    entries,
+)
 from pytest_gpuperf.counters.report import Reader, sum_up
 from pytest_gpuperf.counters.run_ncu import (
     REPORT,
@@ -103,12 +110,14 @@ class Collection:
         self._gpu = met[0].gpu
         for entry in met:
             if entry.number is not None:
-                kernels = [result for result in results if result.range == entry.number]
-                self._given.update(canonical(name, self.chip) for kernel in kernels for name in kernel.metrics)
-                counters, note = sum_up(kernels, self.chip, self._asked)
+                number = str(entry.number)
+                own, old = ([one for one in results if one.range == name] for name in (number, number + OF_BASELINE))
+                self._given.update(canonical(name, self.chip) for kernel in own for name in kernel.metrics)
+                counters, note = sum_up(own, self.chip, self._asked)
                 self._found[entry.workload.key] = msgspec.structs.replace(
-                    entry.workload, counters=counters, notes=(note,) if note else ()
-                )
+                    entry.workload, counters=counters, baseline=sum_up(old, self.chip, self._asked)[0],
+                    report=str(folder / REPORT), range=RANGE_PREFIX + number, notes=(note,) if note else (),
+                )  # fmt: skip
         return [entry for entry in met if entry.number is None]
 
     def _run(self, task: ProfileTask) -> tuple[Path, Finished]:

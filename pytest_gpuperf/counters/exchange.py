@@ -14,16 +14,19 @@ from pytest_gpuperf.model.evidence import Key, Record
 from pytest_gpuperf.model.time_record import CacheMode, Identity
 
 INDEX = "index.jsonl"
-RANGE_PREFIX = "gpuperf:"
-"""Before a workload's number in names of NVTX ranges: a test's id has characters that mean something in filters."""
+RANGE_PREFIX, OF_BASELINE = "gpuperf:", ":baseline"
+"""Before a workload's number in names of NVTX ranges: a test's id has characters that mean something in filters.
+
+And behind it, where the machine code of its baseline runs.
+"""
 
 
 class KernelResult(Record, frozen=True):
     """One profiled kernel."""
 
     kernel: str
-    range: int
-    """Number of the workload: the end of the name of the range around it."""
+    range: str
+    """Name of the range around it, without its beginning: ``3`` or ``3:baseline``, of the workload with this number."""
     metrics: dict[str, float]
     """By the chip's own names, in ncu's base units."""
 
@@ -38,6 +41,14 @@ class CollectedWorkload(Record, frozen=True):
     """By canonical name; empty if there are none."""
     ranges: dict[str, tuple[float, float]] = msgspec.field(default_factory=dict)
     """Least and most of those that were not the same in every take."""
+    baseline: dict[str, float] = msgspec.field(default_factory=dict)
+    """The same of the baseline's machine code, which ran in the same process; empty where it did not."""
+    baseline_code: str = ""
+    """Hash of that code."""
+    report: str = ""
+    """Path of the report of ncu, whose folder lasts as long as the run."""
+    range: str = ""
+    """Of the workload in that report: ``gpuperf:3``."""
     notes: tuple[str, ...] = ()
     """Remarks for a reader; where there are no counters, the reason if one is known."""
 

@@ -62,8 +62,7 @@ def _results(chunk: Any) -> Iterator[KernelResult]:
         if ranges:
             values = {name: _number(action.metric_by_name(name)) for name in action.metric_names()}
             metrics = {name: value for name, value in values.items() if value is not None}
-            number = int(ranges[-1].removeprefix(RANGE_PREFIX))
-            yield KernelResult(kernel=action.name(), range=number, metrics=metrics)
+            yield KernelResult(kernel=action.name(), range=ranges[-1].removeprefix(RANGE_PREFIX), metrics=metrics)
 
 
 def _number(metric: Any) -> float | None:

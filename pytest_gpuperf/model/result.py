@@ -36,7 +36,11 @@ class WorkloadEvidence(Record, frozen=True):
     counter_ranges: dict[str, tuple[float, float]] = msgspec.field(default_factory=dict)
     """Least and most of those that were not the same in every take, where there were several."""
     baseline_counters: dict[str, float] = msgspec.field(default_factory=dict)
-    """Of the baseline that they are compared with."""
+    """Of the baseline: those of its machine code in this run, else those that are recorded."""
+    ncu_report: str = ""
+    """File that Nsight Compute opens, as seen from pytest's root; empty where none is kept."""
+    ncu_range: str = ""
+    """NVTX range of the workload in that file; that of its baseline ends in ``:baseline``."""
     secondary: SecondaryMetrics | None = None
     """Secondary metrics that this process measured; None where the test asked for none."""
     judgements: tuple[Judgement, ...] = ()

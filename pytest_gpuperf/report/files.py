@@ -17,9 +17,10 @@ SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 """Names the file that GitHub shows as the summary of a job; outside of one it is not set."""
 
 
-def write_report(document: Document, target: str) -> str:
+def write_report(document: Document, target: str, root: Path = Path()) -> str:
     """Write one report in the form that its ending asks for; returns where it went, empty if there is no such place.
 
+    ``root`` is that of pytest, from where the document names files.
     A file takes the place of an older one whole; to the summary of a GitHub job it is appended, since steps share it.
     Raises ``GpuperfError``.
     """
@@ -28,7 +29,7 @@ def write_report(document: Document, target: str) -> str:
     try:
         if target != GITHUB:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, _content(document, path.suffix))
+            write_whole(path, _content(document, path, root))
         elif place:
             with path.open("a", encoding="utf-8") as summary:
                 summary.write(as_markdown(document))
@@ -38,22 +39,22 @@ def write_report(document: Document, target: str) -> str:
     return place
 
 
-def write_reports(document: Document, targets: Sequence[str]) -> tuple[list[str], list[str]]:
+def write_reports(document: Document, targets: Sequence[str], root: Path = Path()) -> tuple[list[str], list[str]]:
     """Write all of them, even if one fails; returns the written places, and the errors of the others."""
     written, problems = [], []
     for target in targets:
         try:
-            written.append(write_report(document, target))
+            written.append(write_report(document, target, root))
         except GpuperfError as problem:
             problems.append(str(problem))
     return [place for place in written if place], problems
 
 
-def _content(document: Document, ending: str) -> bytes:
-    if ending == ".json":
+def _content(document: Document, path: Path, root: Path) -> bytes:
+    if path.suffix == ".json":
         return indented_json(document.report)
-    if ending == ".html":
+    if path.suffix == ".html":
         from pytest_gpuperf.report.render import as_page  # noqa: PLC0415 Jinja is slow to import
 
-        return as_page(document).encode()
+        return as_page(document, os.path.relpath(root, path.parent)).encode()
     return as_markdown(document).encode()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import jinja2
 
 from pytest_gpuperf.counters.sections import details
@@ -11,8 +13,11 @@ from pytest_gpuperf.report.document import Document, Row
 from pytest_gpuperf.report.order import rank_of
 
 
-def as_page(document: Document) -> str:
-    """The whole file: text is escaped, and its characters that are not printed are written out."""
+def as_page(document: Document, root: str = ".") -> str:
+    """The whole file: text is escaped, and its characters that are not printed are written out.
+
+    ``root`` is the folder that the document names files from, as seen from the page.
+    """
     first: dict[str, int] = {}
     rows = []
     for place, row in enumerate(document.rows):
@@ -28,7 +33,9 @@ def as_page(document: Document) -> str:
         loader=jinja2.PackageLoader("pytest_gpuperf.report"), autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    return environment.get_template("report.html").render(document=document, report=document.report, rows=rows)
+    return environment.get_template("report.html").render(
+        document=document, report=document.report, rows=rows, root=quote(root)
+    )  # fmt: skip
 
 
 def _sort_keys(row: Row) -> dict[str, float | str]:

@@ -6,6 +6,7 @@ Whatever names and words come, no line steers the terminal or commands a CI job.
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Collection, Iterable, Sequence
 
 import pytest
@@ -13,9 +14,11 @@ import pytest
 from pytest_gpuperf.formatting import escape_ci_commands, numbered
 from pytest_gpuperf.model.result import Outcome
 from pytest_gpuperf.model.task import ConfirmTask, RevisionTask
-from pytest_gpuperf.options import Options
+from pytest_gpuperf.options import GITHUB, Options
 from pytest_gpuperf.report import remarks, tables
+from pytest_gpuperf.report.annotations import annotations_of
 from pytest_gpuperf.report.document import Row, rows_of
+from pytest_gpuperf.report.files import SUMMARY_VARIABLE
 from pytest_gpuperf.report.order import MARKUP, counted, rank_of
 from pytest_gpuperf.results import Results
 
@@ -92,9 +95,19 @@ def summary(
     screen.warn(remarks.run_remarks(results, outcome, options))
     for path in outcome.reports:
         screen.write_line(f"report written to {path}")
+    if os.environ.get(SUMMARY_VARIABLE) and GITHUB in options.reports:
+        _annotate(screen, rows, "warning" if options.advisory else "error")
     for text in (*outcome.errors, *outcome.unwritten):
         screen.write_line(f"ERROR: {text}", red=True, bold=True)
     _close(screen, rows, options)
+
+
+def _annotate(screen: Screen, rows: Sequence[Row], level: str) -> None:
+    """Print workflow commands of our own, as they are."""
+    red = [report for name in ("failed", "error") for report in screen.reporter.stats.get(name, ())]
+    tests = {one.nodeid: (one.location[0], (one.location[1] or 0) + 1) for one in red if one.location}
+    for line in annotations_of(rows, tests, screen.config.rootpath, level):
+        screen.reporter.write_line(line)
 
 
 def _tables(screen: Screen, rows: Sequence[Row], results: Results, options: Options) -> None:

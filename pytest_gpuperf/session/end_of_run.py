@@ -72,6 +72,13 @@ def _report(session: pytest.Session, run: Run) -> None:
     """Write the reports that were asked for, and one for ``gpuperf explain``, when all is known that they tell."""
     options, outcome, evidence = run.options, run.outcome, run.results.evidence
     root, folder = session.config.rootpath, options.baselines
+    gathered = any(one.workloads for one in evidence)
+    try:
+        evidence = last_run.keep_ncu_reports(root, evidence) if gathered else evidence
+    except GpuperfError as problem:
+        outcome.left_out += (str(problem),)
+    kept = dict.fromkeys(work.ncu_report for one in evidence for work in one.workloads if work.ncu_report)
+    outcome.counter_notes += tuple(f"ncu-ui {file} shows the kernels of red tests, baselines included" for file in kept)
     report = RunReport(
         schema=SCHEMA, date=utc_now(), plugin=__version__, task=terminal.header(options), verdicts={},
         exit_status=int(session.exitstatus), tests=tuple(evidence), problems=tuple(outcome.errors),
@@ -79,7 +86,7 @@ def _report(session: pytest.Session, run: Run) -> None:
         machines=tuple(remarks.machine_lines(evidence)),
         baselines=str(folder.relative_to(root) if folder.is_relative_to(root) else folder),
     )  # fmt: skip
-    if any(one.workloads for one in evidence):
+    if gathered:
         try:
             last_run.keep(root, msgspec.json.encode(report))
         except GpuperfError as problem:
@@ -87,7 +94,7 @@ def _report(session: pytest.Session, run: Run) -> None:
     if options.reports:
         commit = commit_of(root, folder)
         report = msgspec.structs.replace(report, commit=commit.name, dirty=commit.dirty, branch=branch_of(root))
-        written, unwritten = write_reports(document_of(report), options.reports)
+        written, unwritten = write_reports(document_of(report), options.reports, root)
         outcome.reports, outcome.unwritten = tuple(written), tuple(unwritten)
 
 

@@ -6,13 +6,15 @@ nothing here writes a baseline.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from pytest_gpuperf.counters import exchange
 from pytest_gpuperf.counters.catalogue import canonical, chip_of, names_of, rules_for
 from pytest_gpuperf.counters.exchange import Collected, CollectedWorkload
+from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.judge.counters import Counts, Metric, compare_counters, not_counted, widened
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
@@ -94,18 +96,44 @@ def profile(run: Run, key: Key, request: Request, task: ProfileTask) -> None:
     own = tuple(canonical(name, chip_of(facts.arch)) for name in names_of(request.metrics))
     fits = request.cache == task.cache and set(own) <= set(task.metrics)
     number = len(exchange.entries(task.folder)) if fits else None
-    workload = CollectedWorkload(key=key, identity=request.identity(), cache=request.cache)
+    code, run_baseline = _changed_baseline(run, key, request) if fits else ("", None)
+    workload = CollectedWorkload(key=key, identity=request.identity(), cache=request.cache, baseline_code=code)
     entry = exchange.Entry(workload=workload, gpu=facts.slug, metrics=own, number=number)
     exchange.add_entry(task.folder, entry)
     if number is None:
         return
+    name = f"{exchange.RANGE_PREFIX}{number}"
+    if run_baseline is not None:  # before the candidate, whose results the test goes on with
+        _run_in_range(run, request, name + exchange.OF_BASELINE, run_baseline)
+    _run_in_range(run, request, name, request.workload)
+
+
+def _run_in_range(run: Run, request: Request, name: str, workload: Callable[[], Any]) -> None:
     if request.cache == "warm":  # the check has been at the caches since
-        request.run()
+        request.restore()
+        workload()
     request.restore()
     run.device.synchronize()
-    with run.device.profiler_range(f"{exchange.RANGE_PREFIX}{number}"):
-        request.workload()
+    with run.device.profiler_range(name):
+        workload()
         run.device.synchronize()
+
+
+def _changed_baseline(run: Run, key: Key, request: Request) -> tuple[str, Callable[[], Any] | None]:
+    """Hash and launch of the baseline's machine code; none of a callable, of unchanged code, or if CI launches none."""
+    launch, record = request.launch, run.store.time(run.device.facts.slug, key)
+    if launch is None or record is None or request.identity().same_execution(record.identity):
+        return "", None
+    from pytest_gpuperf.workload.gate import NotLaunched, baseline_launch  # noqa: PLC0415 SciPy comes with it
+
+    try:
+        binary, configuration, sources = baseline_launch(run, key, record, launch)
+        loaded = run.device.load(binary)
+    except (NotLaunched, LoadError):  # the time's verdict says why
+        return "", None
+    launch.kernel.fill(loaded, binary)
+    values = None if sources is None else launch.values_for(binary, sources)
+    return record.identity.code, lambda: launch.run_with(loaded, configuration, values)
 
 
 def counted(
@@ -124,8 +152,11 @@ def counted(
     baseline = run.store.time(target, key)
     evidence = msgspec.structs.replace(
         evidence, cache=found.cache, counters=found.counters, counter_ranges=found.ranges,
-        baseline_counters=baseline.counters if baseline is not None else {},
+        ncu_report=found.report, ncu_range=found.range,
     )  # fmt: skip
+    if baseline is not None:
+        measured = found.baseline if found.baseline_code == baseline.identity.code else {}
+        evidence = msgspec.structs.replace(evidence, baseline_counters=measured or baseline.counters)
     judged = compare_counters(target, baseline, evidence, _rules(run, evidence, request, baseline), found.notes)
     return msgspec.structs.replace(evidence, judgements=(judged,)), found.counters
 
@@ -147,7 +178,8 @@ def _missing_reason(collected: Collected, found: CollectedWorkload | None, reque
 def _rules(run: Run, evidence: WorkloadEvidence, request: Request, baseline: TimeRecord | None) -> Sequence[Metric]:
     chip = chip_of(run.native_arch or "")
     own = {canonical(name, chip): tolerance for name, tolerance in request.metrics.items()}
-    rules = rules_for(dict.fromkeys([*evidence.baseline_counters, *evidence.counters]), own, request.cache)
+    old = baseline.counters if baseline is not None else {}
+    rules = rules_for(dict.fromkeys([*old, *evidence.counters]), own, request.cache)
     if baseline is None:
         return rules
     ranges = {name: ends for name, ends in baseline.counter_ranges.items() if own.get(name) is None}

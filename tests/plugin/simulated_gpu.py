@@ -247,7 +247,7 @@ class SimulatedGpu:
 def read_stand_in_report(report: Path) -> list[KernelResult]:
     """What the stand-in for ncu leaves."""
     return [
-        KernelResult(kernel=one["kernel"], range=int(one["range"].partition(":")[2]), metrics=one["metrics"])
+        KernelResult(kernel=one["kernel"], range=one["range"].partition(":")[2], metrics=one["metrics"])
         for one in json.loads(report.read_text(encoding="utf-8"))
     ]
 

@@ -54,6 +54,7 @@ SHOWN = {
     ("docs/explanation/why-slower.md", "test_x.py::test_transpose"): "a line of a run",
     ("docs/explanation/why-slower.md", "roof: at 91 %"): "a line of an H200",
     ("docs/how-to/bisect.md", "tests/test_scan.py::"): "thirty commits of times",
+    ("docs/how-to/counters.md", "counters "): "a table of a GPU",
     ("docs/how-to/reports.md", "test_work.py::test_scale"): "a line of a run",
 }
 """Blocks of text that nothing can run, by page and first words."""

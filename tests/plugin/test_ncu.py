@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from counters_in_report import counters_in
 from evidence_tree import read_evidence, write_evidence
@@ -75,24 +77,34 @@ def test_equal_counters_are_unchanged_and_worse_ones_fail_their_test(counted, mo
     assert 'name="gpuperf.doubling.simulated-gpu.counters" value="WORSE"' in (counted.path / "junit.xml").read_text()
 
 
-def test_explain_and_the_page_have_the_tables_of_a_profiler(counted, monkeypatch, capsys):
-    """Without counters of its own a run shows those of the baseline, and how to get the rest."""
-    monkeypatch.setenv("STAND_IN_NCU_SCALE", "1.01")
-    counted.run("--gpuperf", "--gpuperf-ncu=full", "--gpuperf-report=page.html", "-k", "other")
+def test_red_kernel_is_explained_with_tables_and_the_report_of_ncu(counted, monkeypatch, capsys):
+    """Its baseline is counted in the same process.  The next run does away with what is kept."""
     monkeypatch.chdir(counted.path)
     explain = ["explain", "test_suite.py::test_other", "--details"]
-    assert main(explain) == 0
-    counted_now = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert ["counters", "unit", "baseline", "now", "change"] in counted_now
-    (line,) = [words for words in counted_now if words[:3] == ["Global", "Load", "Sectors"]]
-    assert line[-2:] == ["+1.0", "%"]
-    page = (counted.path / "page.html").read_text()
-    assert "<caption>Warp State Statistics</caption>" in page
-    assert '<th scope="row">Global Load Sectors</th>' in page
-    counted.run("--gpuperf", "-k", "other")
+    kept = counted.path / ".gpuperf/counters-1.ncu-rep"
+    counted.edit("other.cu", "2.0f", "3.0f + n")
+    flags = ("--gpuperf", "--gpuperf-ncu=full", "--gpuperf-report=out/page.html", "-k", "other")
+    result = counted.run(*flags)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["counters: ncu-ui .gpuperf/counters-1.ncu-rep shows *"])
+    assert {one["range"] for one in json.loads(kept.read_text())} == {"gpuperf:0", "gpuperf:0:baseline"}
+    capsys.readouterr()
     assert main(explain) == 0
     out = capsys.readouterr().out
-    assert "Global Load Sectors" in out
+    assert "Nsight Compute: ncu-ui .gpuperf/counters-1.ncu-rep (range gpuperf:0)" in out
+    lines = [line.split() for line in out.splitlines()]
+    assert ["counters", "unit", "baseline", "now", "change"] in lines
+    (line,) = [words for words in lines if words[:2] == ["Executed", "Instructions"]]
+    assert line[-1] == "%"
+    page = (counted.path / "out/page.html").read_text()
+    for words in ("<caption>Warp State Statistics</caption>", 'href="../.gpuperf/counters-1.ncu-rep"'):
+        assert words in page
+    counted.run("--gpuperf", "-k", "other")
+    assert not kept.exists()
+    capsys.readouterr()
+    assert main(explain) == 0
+    out = capsys.readouterr().out
+    assert "Executed Instructions" in out, "those of the baseline"
     assert "took no counters of it: pytest --gpuperf --gpuperf-ncu=full test_suite.py::test_other" in out
 
 

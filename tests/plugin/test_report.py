@@ -98,11 +98,18 @@ def test_github_job_gets_a_summary_behind_those_of_other_steps(recorded, tmp_pat
     assert text.startswith("# another step\n")
     assert "## gpuperf: 1 UNCHANGED" in text
     assert sorted(path.name for path in recorded.path.glob("*github*")) == []
+    result.stdout.no_fnmatch_line("::*")
+    recorded.edit("other.cu", "2.0f", "3.0f + n")
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(recorded.path.parent))
+    result = recorded.run("--gpuperf", "--gpuperf-report=github", "-k", "other")
+    annotation = (
+        f"::error file={recorded.path.name}/*,line=*,title=gpuperf%3A doubling SLOWER::doubling  SLOWER  on *%0A*"
+    )
+    result.stdout.fnmatch_lines([annotation])
     monkeypatch.delenv("GITHUB_STEP_SUMMARY")
     result = recorded.run("--gpuperf", "--gpuperf-report=github", "-k", "other")
-    assert result.ret == 0
-    result.stdout.no_fnmatch_line("report written*")
-    result.stdout.no_fnmatch_line("*ERROR*")
+    for words in ("report written*", "*ERROR:*", "::*"):
+        result.stdout.no_fnmatch_line(words)
 
 
 def test_ini_setting_is_relative_to_the_root_and_flags_add_up(recorded, monkeypatch):

@@ -125,20 +125,20 @@ WANTED = (INSTRUCTIONS.name, DRAM, ACHIEVED_OCCUPANCY.name, SHARED_WAVEFRONTS.na
 
 def kernel(instructions, occupancy=50.0):
     counted = {INSTRUCTIONS.name: instructions, ACHIEVED_OCCUPANCY.name: occupancy, SHARED_WAVEFRONTS.name: 8.0}
-    return KernelResult(kernel="k", range=0, metrics=counted)
+    return KernelResult(kernel="k", range="0", metrics=counted)
 
 
 def test_counts_of_several_kernels_add_up_and_ratios_are_left_out_with_a_note():
     counters, note = sum_up([kernel(10), kernel(32)], "GH100", WANTED)
     assert counters == {INSTRUCTIONS.name: 42, SHARED_WAVEFRONTS.name: 16}
     assert note == "2 kernels: 1 ratios and percentages are left out, which do not add up"
-    lacking = KernelResult(kernel="k", range=0, metrics={ACHIEVED_OCCUPANCY.name: 50.0})
+    lacking = KernelResult(kernel="k", range="0", metrics={ACHIEVED_OCCUPANCY.name: 50.0})
     assert INSTRUCTIONS.name not in sum_up([kernel(10), lacking], "GH100", WANTED)[0]
     assert sum_up([kernel(10)], "GH100", WANTED)[1] == ""
 
 
 def test_a_chips_own_names_become_canonical():
-    own = KernelResult(kernel="k", range=0, metrics={"dram__bytes_op_read.sum": 64.0})
+    own = KernelResult(kernel="k", range="0", metrics={"dram__bytes_op_read.sum": 64.0})
     assert sum_up([own], "GB202", WANTED) == ({DRAM: 64.0}, "")
 
 

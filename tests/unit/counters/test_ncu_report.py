@@ -25,7 +25,7 @@ def test_a_real_report_reads_as_ncu_itself_prints_it(tmp_path):
     report.write_bytes(lzma.decompress(FIXTURE.read_bytes()))
     results = read_report(report)
     assert [(one.kernel, one.range) for one in results] == [
-        (one["kernel"], one["range"]) for one in expected["kernels"]
+        (one["kernel"], str(one["range"])) for one in expected["kernels"]
     ]
     for result, kernel in zip(results, expected["kernels"], strict=True):
         assert kernel["metrics"]
@@ -53,7 +53,7 @@ def test_kernels_are_found_by_their_range_and_numbers_by_their_kind(monkeypatch,
                "a__nothing.sum": metric(0, there=False), "a__nan.pct": metric(float("nan"))}  # fmt: skip
     actions = (
         action("warm_up", None, metrics), action("other", ("somebody's",), metrics),
-        action("work", ("outer", "gpuperf:7"), metrics), action("work", ("gpuperf:8", "inner"), metrics),
+        action("work", ("outer", "gpuperf:7"), metrics), action("work", ("gpuperf:8:baseline", "inner"), metrics),
     )  # fmt: skip
     chunk = SimpleNamespace(num_actions=lambda: len(actions), action_by_idx=actions.__getitem__)
     context = SimpleNamespace(num_ranges=lambda: 1, range_by_idx=lambda index: chunk)
@@ -61,7 +61,7 @@ def test_kernels_are_found_by_their_range_and_numbers_by_their_kind(monkeypatch,
     main("any.ncu-rep")
     assert json.loads(capsysbinary.readouterr().out) == [
         {"kernel": "work", "range": number, "metrics": {"a__count.sum": 12.0, "a__share.pct": 12.5}}
-        for number in (7, 8)
+        for number in ("7", "8:baseline")
     ]
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from pytest_gpuperf.errors import GpuperfError
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.process import last_run
 
 RUN = b'{"schema":5}'
@@ -27,6 +31,24 @@ def test_a_run_from_above_the_repository_is_none_of_its_own(tmp_path: Path) -> N
     assert last_run.find(deep) is None
     last_run.keep(top, RUN)
     assert last_run.find(deep) == top / last_run.FOLDER / last_run.FILE
+
+
+def test_reports_of_ncu_stay_as_far_as_a_regression_is_in_them_and_there_is_room(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("green", "red", "large")]
+    works = []
+    for file, verdict in zip(files, (Verdict.UNCHANGED, Verdict.WORSE, Verdict.WORSE), strict=True):
+        file.write_text(file.name)
+        key = Key(module="test_a.py", test="test_a", workload=file.name)
+        judged = Judgement(key=key, target="nvidia-h200", kind="counters", verdict=verdict)
+        works.append(WorkloadEvidence(key=key, judgements=(judged,), ncu_report=str(file)))
+    os.truncate(files[-1], last_run.MOST_BYTES)
+    evidence = [TestEvidence(module="test_a.py", test="test_a", workloads=tuple(works))]
+    ((test),) = last_run.keep_ncu_reports(tmp_path, evidence)
+    kept = ".gpuperf/counters-1.ncu-rep"
+    assert [work.ncu_report for work in test.workloads] == ["", kept, ""]
+    assert (tmp_path / kept).read_text() == "red"
+    assert last_run.keep_ncu_reports(tmp_path, []) == []
+    assert not (tmp_path / kept).exists()
 
 
 @pytest.mark.parametrize("place", [".gpuperf", ".gpuperf/last-run.json", ".gpuperf/.gitignore"])

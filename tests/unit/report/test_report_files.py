@@ -24,6 +24,7 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Advice, Change, Judgement, TimeFigures, Verdict
 from pytest_gpuperf.report import files, markdown
+from pytest_gpuperf.report.annotations import annotations_of
 from pytest_gpuperf.report.document import Document, RunReport, document_of
 from pytest_gpuperf.report.files import write_report, write_reports
 from pytest_gpuperf.report.markdown import CUT_OFF, MARKER, MOST_CHARACTERS, as_markdown
@@ -67,6 +68,19 @@ def test_a_likely_cause_of_a_change_that_passed_is_told_too() -> None:
     assert "likely bank conflicts on sm_90" in document.rows[0].lines[0]
     for text in (as_markdown(document), as_page(document)):
         assert text.count("likely bank conflicts") == 2
+
+
+def test_an_annotation_is_at_the_line_of_the_cause_or_of_the_test(tmp_path: Path) -> None:
+    """One for each line; no name or message begins a command of its own."""
+    caused = Advice(cause="bank conflicts", evidence=(), gain=0.2, file="kernels/a,b.cu", line=26)
+    works = [a_workload("a", Verdict.SLOWER, reason="100 %\n::error::x"), a_workload("b", Verdict.SAME)]
+    works += [msgspec.structs.replace(a_workload(name, Verdict.SLOWER), advice=(caused,)) for name in "cd"]
+    found = annotations_of(a_document(*works).rows, {"test_a.py::test_b": ("test_a.py", 7)}, tmp_path, "error")
+    (at_test, message), (at_cause, _) = (one.removeprefix("::").split("::", 1) for one in found)
+    assert at_test.endswith("test_a.py,line=7,title=gpuperf%3A a SLOWER")
+    assert "100 %25%0A" in message
+    assert at_cause.endswith("kernels/a%2Cb.cu,line=26,title=gpuperf%3A c SLOWER")
+    assert all("\n" not in one for one in found)
 
 
 def test_what_many_have_in_common_is_said_once() -> None:

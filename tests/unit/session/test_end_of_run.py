@@ -116,7 +116,7 @@ def test_reports_are_written_when_all_is_known(run: Run, monkeypatch: pytest.Mon
     """One for ``gpuperf explain`` too, if there is anything to explain; a child writes none."""
     documents: list[Any] = []
 
-    def write_reports(document: Any, files: Any) -> tuple[list[str], list[str]]:
+    def write_reports(document: Any, files: Any, root: Path) -> tuple[list[str], list[str]]:
         documents.append(document)
         return [file for file in files if "no" not in file], [file for file in files if "no" in file]
 
