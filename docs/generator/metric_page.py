@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from source_text import NOTE, table
 
 from pytest_gpuperf.counters.catalogue import METRICS, NAMES, SETS
+from pytest_gpuperf.counters.sections import SECTIONS, SectionRow
 from pytest_gpuperf.judge.counters import Metric
 
 HEAD = f"""\
@@ -17,6 +18,7 @@ Names and bands of the [counters](../how-to/counters.md). {NOTE}
 
 - [Sets](#sets)
 - [Counters](#counters)
+- [Tables](#tables)
 
 ## Sets
 
@@ -37,6 +39,12 @@ NOT_LISTED = """\
 `l1tex__data_bank_conflicts…` is not in the list: it counts arbitration with other accesses too, and is above zero for
 code without any conflict.
 """
+TABLES = """\
+## Tables
+
+Rows of `gpuperf explain --details` and of the HTML report, as Nsight Compute names them, and the metrics that they are
+of. Each stall has a row as well, in cycles per issued instruction.
+"""
 STALLS = re.findall(r"issue_stalled_(\w+)_per_issue_active", " ".join(METRICS))
 
 
@@ -47,7 +55,18 @@ def page() -> str:
     reasons = STALL_REASONS.format(reasons=", ".join(f"`{reason}`" for reason in STALLS))
     *chips, last = NAMES
     about = COUNTERS.format(chips=f"{', '.join(chips)} and {last}")
-    return "\n".join([HEAD, sets, "", about, counters, "", reasons, "", NOT_LISTED])
+    rows = [[name, row.what, row.unit, _formula(row)] for name, some in SECTIONS.items() for row in some]
+    tables = table(["table", "row", "unit", "of"], [row for row in rows if not row[1].startswith("Stall")])
+    return "\n".join([HEAD, sets, "", about, counters, "", reasons, "", NOT_LISTED, TABLES, tables, ""])
+
+
+def _formula(row: SectionRow) -> str:
+    """``100 - 100 x metric``, ``metric / other``."""
+    amount, less, per = (" + ".join(f"`{name}`" for name in names) for names in (row.sum, row.less, row.per))
+    text = f"{amount} - {less}" if less else amount
+    text = text if row.scale == 1 else f"{abs(row.scale):g} x {text}"
+    text = f"{row.base:g} {'-' if row.scale < 0 else '+'} {text}" if row.base else text
+    return f"{text} / ({per})" if len(row.per) > 1 else f"{text} / {per}" if per else text
 
 
 def _row(metric: Metric) -> list[str]:

@@ -146,7 +146,7 @@ def next_steps(rows: Iterable[Row], options: Options) -> list[str]:
     if red:
         intended = [one for one in red if one.may_be_intended]
         accept = f"; accept an intended change: {accepting_command(intended, options.repeated)}" if intended else ""
-        why = f"gpuperf explain {shlex.quote(red[0].key.node_id)}"
+        why = f"gpuperf explain {shlex.quote(red[0].key.node_id)}{' --details' if options.ncu else ''}"
         steps.append(f"next: see why: {why}; fix it, and run {_again(options)}{'' if options.against else accept}")
     elif any(one.is_undecided for one in judged):
         steps.append(
