@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pytest_gpuperf.advise.comparison import WARP, Side
 from pytest_gpuperf.advise.roofs import shares_of
-from pytest_gpuperf.advise.usage_from_counters import complete
+from pytest_gpuperf.advise.usage_from_counters import REQUESTS
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.baseline_folder import seen_from_root
 from pytest_gpuperf.compile.cache import CompileCache
@@ -105,7 +105,7 @@ def _details(store: BaselineStore, test: TestEvidence, work: WorkloadEvidence) -
     recorded = (record.counters for model in models if (record := store.time(model, work.key)) is not None)
     table = details_table(work.baseline_counters or next(filter(None, recorded), {}), work.counters)
     yield from () if table is None else ("", *(f"{' ' * INDENT}{line}" for line, _ in table.lines()))
-    if not complete(work.counters):
+    if REQUESTS.format("ld") not in work.counters:
         command = f"pytest --gpuperf --gpuperf-ncu=full {shlex.quote(work.key.node_id)}"
         yield f"{' ' * INDENT}the last run took {'few' if work.counters else 'no'} counters of it: {command}"
 

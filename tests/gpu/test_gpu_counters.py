@@ -8,6 +8,7 @@ import pytest
 from counters_in_report import counters_in
 
 from pytest_gpuperf.counters.catalogue import METRICS, SETS
+from pytest_gpuperf.counters.report import read_report
 from pytest_gpuperf.counters.run_ncu import CountersUnavailable, find_ncu
 
 pytestmark = pytest.mark.gpu
@@ -121,3 +122,6 @@ def test_recorded_counters_are_green_and_a_conflict_is_red(suite: pytest.Pyteste
     result, _ = collect(suite, "--gpuperf-ncu=memory")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*shared load wavefronts 32 -> 1024 wavefronts*"])
+    kept = read_report(suite.path / ".gpuperf" / "counters-1.ncu-rep")
+    loads = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
+    assert [one.metrics[loads] for one in kept if one.range.endswith(":baseline")] == [32]
