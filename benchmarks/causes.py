@@ -22,6 +22,7 @@ from pages.facts import ARCH, GPU, PAIRS, Pair, Recorded
 from pytest_gpuperf.advise.advisor import advise, case_of
 from pytest_gpuperf.advise.comparison import Extent, Side
 from pytest_gpuperf.compile.cache import CompileCache
+from pytest_gpuperf.compile.listing import NO_LISTINGS, Listings
 from pytest_gpuperf.explain import Estimates, VersionPair, known_launch
 from pytest_gpuperf.model.time_record import mean_time_ns
 from pytest_gpuperf.model.verdict import Advice
@@ -72,9 +73,10 @@ def first(advice: Sequence[Advice]) -> str:
 class Suite:
     """What is committed about the example suite."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: Path = Path(), listings: Listings = NO_LISTINGS) -> None:
+        """``listings`` has the sources of kernels, whose files are told as seen from ``root``."""
         self._recorded = Recorded()
-        self._estimates = Estimates(self._recorded.store, {}, CompileCache())
+        self._estimates = Estimates(self._recorded.store, {}, CompileCache(), root=root, listings=listings)
 
     def rows(self, arch: str = ARCH) -> list[Row]:
         """Every pair with a cause."""
@@ -104,6 +106,11 @@ class Suite:
             )
         )
         return was, now
+
+    def located(self, pair: Pair, arch: str = ARCH) -> list[Advice]:
+        """Causes by the machine code alone, with their lines."""
+        was, now = self.without_gpu(pair, arch)
+        return self._estimates.located(advise(was, now), self._compared(pair, arch), was, now)
 
     def sides(self, pair: Pair) -> tuple[Side, Side]:
         """Both workloads with all that a GPU recorded of them."""

@@ -11,18 +11,27 @@ import dataclasses
 import functools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from pytest_gpuperf.advise.advisor import advise
+from pytest_gpuperf.advise.advisor import advise, static_case
+from pytest_gpuperf.advise.at_fault import Fault, faults, has_place
 from pytest_gpuperf.advise.comparison import Side
 from pytest_gpuperf.baselines.baseline_errors import CubinError
 from pytest_gpuperf.baselines.lookup import baseline_of_any_compiler, under_recorded_launch
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
-from pytest_gpuperf.compile.warp_model.estimate import EstimatePair, KernelCode, Versions, estimates_of
+from pytest_gpuperf.compile.listing import NO_LISTINGS, Listings, lines_of
+from pytest_gpuperf.compile.warp_model.estimate import (
+    EstimatePair,
+    KernelCode,
+    Versions,
+    estimates_of,
+    sites_of_both,
+)
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.device_facts import DeviceFacts
@@ -31,6 +40,7 @@ from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.time_record import Identity, TimeRecord, mean_time_ns
 from pytest_gpuperf.model.verdict import Advice, TimeFigures
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
+from pytest_gpuperf.report.message import hints_of
 
 _LAUNCH = re.compile(r"grid=\((\d+), (\d+), (\d+)\) block=\((\d+), (\d+), (\d+)\)")
 _NUMBER = re.compile(r"([a-z]+)(\d*)=(.+)")
@@ -50,10 +60,15 @@ class Estimates:
     """Estimates of versions that are compared; a kernel whose machine code is not at hand has none."""
 
     def __init__(
-        self, store: BaselineStore, cubins: Mapping[str, bytes], cache: CompileCache | None, *, updates: bool = False
-    ) -> None:
-        """``cubins``, by SHA-256, are of this run.  One that ``updates`` does without baselines that it replaces."""
+        self, store: BaselineStore, cubins: Mapping[str, bytes], cache: CompileCache | None, *, updates: bool = False,
+        root: Path = Path(), listings: Listings = NO_LISTINGS,
+    ) -> None:  # fmt: skip
+        """``cubins``, by SHA-256, are of this run.  One that ``updates`` does without baselines that it replaces.
+
+        ``listings`` has the sources of cubins; files are named as seen from ``root``.
+        """
         self.store, self._updates = store, updates
+        self._root, self._listings = root, listings
         self._cubins = cubins
         self._cache = cache
         self._recorded = functools.cache(store.cubin)
@@ -79,6 +94,20 @@ class Estimates:
             return self._cubins.get(name) or (self._recorded(name) if name else b"")
         return b""
 
+    def located(self, advice: Sequence[Advice], compared: VersionPair, before: Side, after: Side) -> list[Advice]:
+        """Causes with file and line of the instructions that they lie in, where the compiler tells them."""
+        codes, record = self._codes(compared), compared.new
+        if codes[1] is None or record is None or not any(map(has_place, advice)):
+            return list(advice)
+        listing = self._listings.get((record.cubin, codes[1].symbol))
+        lines = lines_of(codes[1], record.profile, listing, self._root, self._cache)
+        if not lines:
+            return list(advice)
+        case = static_case(before, after)
+        was, now = sites_of_both(codes, launched=after.estimate is not None and after.estimate.launched)
+        scale = case.scale if case is not None else 1.0
+        return [_at_line(one, faults(one, was, now, scale, lines)) for one in advice]
+
     def _codes(self, compared: VersionPair) -> Versions:
         old, new = (
             KernelCode(cubin, record.symbol or record.kernel, compared.arch, launch)
@@ -87,6 +116,13 @@ class Estimates:
             for record, launch in zip((compared.old, compared.new), compared.launches, strict=True)
         )
         return old, new
+
+
+def _at_line(cause: Advice, faulty: Sequence[Fault]) -> Advice:
+    if not faulty:
+        return cause
+    (file, line), _, change = faulty[0]
+    return msgspec.structs.replace(cause, file=file, line=line, at_line=change)
 
 
 Explained = tuple[Side | None, Side, tuple[Advice, ...]]
@@ -161,8 +197,10 @@ class WorkloadComparison:
         figures = {change.what for judgement in red if judgement.target == arch for change in judgement.changes
                    if change.direction == "worse"}  # fmt: skip
         python = work.toolchain.lower().startswith(("triton", "numba", "cutlass-dsl", "cutile"))
-        advice = advise(before, after, figures)
-        return before, after, tuple(msgspec.structs.replace(one, in_python=python) for one in advice)
+        advice = tuple(msgspec.structs.replace(one, in_python=python) for one in advise(before, after, figures))
+        if red or hints_of(msgspec.structs.replace(work, advice=advice)):
+            advice = tuple(self.estimates.located(advice, pair._replace(old=old), before, after))
+        return before, after, advice
 
 
 def explain_each(estimates: Estimates, comparisons: Sequence[WorkloadComparison]) -> Iterator[Explained]:

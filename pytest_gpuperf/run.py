@@ -21,6 +21,7 @@ import pytest
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.baselines.trust import BaselineTrust
 from pytest_gpuperf.compile.cache import CompileCache
+from pytest_gpuperf.compile.listing import Listing
 from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.device.device_errors import NoDevice
 from pytest_gpuperf.device.discovery import open_device
@@ -72,6 +73,8 @@ class Run:
         """When the test in hand did."""
         self.recorded_ns = 0.0
         """Recorded time of the current workload; 0 if it is not known."""
+        self.listings: dict[tuple[str, str], Listing] = {}
+        """Sources of the kernels that this process compiled, by SHA-256 of their cubins and symbols."""
         self.collected: Collected | None = None
         """Counters; None before the first question for them."""
         self._hold: ExitStack | None = None

@@ -23,6 +23,8 @@ WARP_LOSS = 1.1
 BINDING = 0.6
 """Of the limit: a full grid achieves 60 to 95 % of the theoretical occupancy (GTC23: 14.5 of 16 warps)."""
 BARRIER_GROWTH = 1.05
+WAITS_FOR = "cycles that a warp waits for each "
+"""How the evidence of a longer wait begins, before the class of the instruction that is waited for."""
 
 
 def launch_configuration(case: Case) -> Finding | None:
@@ -120,7 +122,7 @@ def exposed_latency(case: Case) -> Finding | None:
     most = max(excess, key=lambda name: excess[name])
     was_each, now_each = (u.waits.get(most, 0) / u.classes[most] if u.classes.get(most) else 0.0
                           for u in (case.was, case.now))  # fmt: skip
-    evidence = (change(f"cycles that a warp waits for each {most.replace('_', ' ')}", was_each, now_each),)
+    evidence = (change(f"{WAITS_FOR}{most.replace('_', ' ')}", was_each, now_each),)
     return Finding("exposed latency", evidence, case.now.quicker(waited=total))
 
 

@@ -19,6 +19,7 @@ from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, Handed, binary_for
 from pytest_gpuperf.compile.adapters.numba import read_numba
 from pytest_gpuperf.compile.adapters.torch import read_torch
 from pytest_gpuperf.compile.adapters.triton import read_triton
+from pytest_gpuperf.compile.listing import Listing
 from pytest_gpuperf.compile.machine_code.occupancy import occupancy
 from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.compile.source import NVCC, NVRTC, KernelSource
@@ -193,6 +194,8 @@ class KernelCompiler:
         native, wanted = self._wanted(targets)
         cache = self._run.compile_cache
         binaries = compiling.compile_for(source, wanted, cache, self._recorded(location.record.module, wanted))
+        listing = Listing(source, self._run.config.rootpath / location.record.module)
+        self._run.listings |= {(one.cubin_hash, one.symbol): listing for one in binaries.values()}
         file = source.path.name if source.path is not None else ""
         self._note({target: binaries[target] for target in targets}, options, file)
         kernel = Kernel(binaries, device=self._run.device, native=native, targets=targets)

@@ -123,7 +123,8 @@ class Advice(Record, frozen=True):
     def place(self) -> str:
         """``kernels/transpose.cu:26 store: sectors per request 4 -> 32``; empty if no line is known."""
         named = f"{self.file}:{self.line}" if self.line else ""
-        return f"{named} {self.at_line}" if named and self.at_line is not None else named
+        done = self.at_line
+        return f"{named} {done.what}: {done.figures}" if named and done is not None else named
 
 
 class TimeFigures(Record, frozen=True):

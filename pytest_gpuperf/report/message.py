@@ -70,7 +70,8 @@ def hints_of(work: WorkloadEvidence) -> list[str]:
         return []
     result = "the verdict is open" if Verdict.INCONCLUSIVE in verdicts else "no gated metric regressed"
     return [
-        f"the machine code changed, {result}; likely {one.cause} on {one.arch} ({gain_text(one)}): "
+        f"the machine code changed, {result}; likely {one.cause} on {one.arch} "
+        f"({'; '.join(filter(None, (one.place, gain_text(one))))}): "
         f"gpuperf explain {shlex.quote(work.key.node_id)}"
         for one in work.advice
         if one.gain >= LEAST_GAIN and not (one.counted or one.same_code or one.outweighed)

@@ -48,7 +48,10 @@ def judge_test(run: Run, test: TestRecord, *, whole: bool) -> str:
     if against is not None:
         against.learn(test.node_id)
     try:
-        estimates = Estimates(run.store, test.cubins, run.compile_cache, updates=options.update is not None)
+        estimates = Estimates(
+            run.store, test.cubins, run.compile_cache, updates=options.update is not None, root=run.config.rootpath,
+            listings=run.listings,
+        )  # fmt: skip
         if options.gates and not whole:  # it may have launched some of them later
             test.shared_kernels = [one for one in test.shared_kernels if _is_on_record(run, test, one)]
         if options.gates or isinstance(options.task, RevisionTask):

@@ -82,6 +82,8 @@ class Edit(NamedTuple):
     after: list[str]
     verdict: str = "WORSE"
     cause: str = ""
+    line: str = ""
+    """Text in the line at fault."""
 
 
 N_THREADS = "grid=N // 256, block=256, args="
@@ -89,14 +91,14 @@ TILES = "grid=(2, 2), block=(32, 8), args=(gpu.random((64, 64), seed=1), gpu.emp
 FLOATS = "gpu.random(N, seed=1), gpu.empty(N)"
 EDITS = {
     "top": Edit("top", f"{N_THREADS}(gpu.random((32, N), seed=1), gpu.empty((16, N)), 32, N)", ["-DINDEX=0"],
-                ["-DINDEX=((int)(v*16)&15)"], cause="stack from run-time indexing"),
+                ["-DINDEX=((int)(v*16)&15)"], cause="stack from run-time indexing", line="acc[INDEX]"),
     "count": Edit("count", f"{N_THREADS}({FLOATS}, N)", ["-DPLAIN"], ["-DTRACE"],
-                  cause="address of a local variable"),
+                  cause="address of a local variable", line="printf"),
     "gelu": Edit("gelu", f"{N_THREADS}({FLOATS}, N)", ["-DHALF=0.5f", "-DONE=1.0f"], ["-DHALF=0.5", "-DONE=1.0"],
-                 cause="double-precision literals"),
+                 cause="double-precision literals", line="tanhf"),
     "axpy": Edit("axpy", f"grid=4, block=256, args=({FLOATS}, 2.0, N // 4)", ["-DWIDE"], ["-DNARROW"],
-                 cause="lost vectorisation"),
-    "transpose": Edit("transpose", TILES, ["-DPAD=1"], ["-DPAD=0"], cause="bank conflicts"),
+                 cause="lost vectorisation", line="y[i] = fma_of"),
+    "transpose": Edit("transpose", TILES, ["-DPAD=1"], ["-DPAD=0"], cause="bank conflicts", line="out[(y + k)"),
     "padded": Edit("transpose", TILES, ["-DPAD=0"], ["-DPAD=1"], verdict="SAME"),
 }  # fmt: skip
 
@@ -139,11 +141,16 @@ def test_changes_have_their_verdict_and_the_cause_of_the_first_red_architecture(
     for name in red:
         assert (name, "WORSE") in found
         assert f"cause: {EDITS[name].cause}" in causes(said[name])[0], name
+        text = FILES[f"{EDITS[name].kernel}.cu"].splitlines()
+        (line,) = (number for number, code in enumerate(text, 1) if EDITS[name].line in code)
+        assert f" {EDITS[name].kernel}.cu:{line}" in said[name], name
     for name in ("top", "gelu"):
         (cause,) = causes(said[name])
         assert f"{EDITS[name].cause} (sm_80)" in cause
     assert "run-time indexing" not in said["count"]
-    assert "wavefronts per shared-memory access 1 -> 16.5" in said["transpose"]
+    assert ".cu:9 shared load: 1 -> 32 wavefronts per request; wavefronts per shared" in " ".join(
+        said["transpose"].split()
+    )
     assert "transpose  WORSE  on sm_80, sm_90, sm_120 (static)" in said["transpose"]
 
 

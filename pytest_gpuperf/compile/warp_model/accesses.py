@@ -54,6 +54,10 @@ class Visit:
     """Target of a conditional branch that was not taken."""
     comparison: RegisterComparison | None = None
     """What decided the branch."""
+    lost: tuple[tuple[int, float], ...] = ()
+    """``Splits.lost`` here."""
+    caller: int | None = None
+    """Address of the call that the way is inside of, the innermost one."""
 
 
 def pattern_of(step: Step, address: Value, active: Sequence[bool]) -> Pattern:

@@ -115,6 +115,10 @@ class Split(NamedTuple):
     waiting: list[tuple[int, Lanes]]
     """Start and lanes of the second side; empty once it is on the way."""
     together: Lanes
+    branch: int
+    """Its address."""
+    share: float
+    """Fraction of the warp that reaches it."""
 
 
 class Splits:
@@ -132,9 +136,12 @@ class Splits:
         """The lanes on the way, as far as they are known."""
         self.share = lanes.data_share * sum(self.mask) / WARP
         """Fraction of the warp that is on the way."""
+        shares = [*(split.share for split in self._open), self.share]
+        self.lost = tuple((split.branch, shares[n] - shares[n + 1]) for n, split in enumerate(self._open))
+        """Of each split around: its branch, and the fraction of the warp that waits for its other side."""
 
-    def split(self, condition: Value, target: int, meet: int) -> None:
-        """Open a split: lanes for which the condition holds wait at ``target``."""
+    def split(self, condition: Value, branch: int, target: int, meet: int) -> None:
+        """Open a split at ``branch``: lanes for which the condition holds wait at ``target``."""
         mask, share, by_data = together = self.lanes
         if condition.bits is None:
             first = second = Lanes(mask, share if target == meet else share * DATA_SHARE, by_data=True)
@@ -142,7 +149,7 @@ class Splits:
             taken = lanes_of(condition.bits)
             first = Lanes(tuple(on and not bit for on, bit in zip(mask, taken, strict=True)), share, by_data)
             second = Lanes(tuple(on and bool(bit) for on, bit in zip(mask, taken, strict=True)), share, by_data)
-        self._open.append(Split(meet, [(target, second)], together))
+        self._open.append(Split(meet, [(target, second)], together, branch, self.share))
         self._go_on(first)
 
     def without(self, lanes: Sequence[int]) -> None:

@@ -17,7 +17,8 @@ from pytest_gpuperf.compile.machine_code.cubin import Cubin, parameter_base, rea
 from pytest_gpuperf.compile.machine_code.sass import Instruction, disassemble
 from pytest_gpuperf.compile.toolkit import disassembler
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
-from pytest_gpuperf.compile.warp_model.walk import MODEL_VERSION, DecodedKernel, dry_run
+from pytest_gpuperf.compile.warp_model.sites import Site, sites_of
+from pytest_gpuperf.compile.warp_model.walk import MODEL_VERSION, DecodedKernel, dry_run, visits_of
 from pytest_gpuperf.garbage import no_collection
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
@@ -71,6 +72,21 @@ def estimates_of(several: Iterable[Versions], cache: CompileCache | None = None)
         if cache is not None:
             cache.put(_key(versions), msgspec.msgpack.encode(found[versions]))
     return found
+
+
+def sites_of_both(versions: Versions, *, launched: bool) -> tuple[Mapping[int, Site], Mapping[int, Site]]:
+    """The instructions of two versions by address, as they are ``launched`` or of no launch in particular.
+
+    Nothing of one that is missing, or too long to walk.  Raises ``ToolchainMissing``.
+    """
+    readable = _disassembled(code._replace(launch=None) for code in versions if code is not None)
+
+    def sites(code: KernelCode | None) -> Mapping[int, Site]:
+        if code is None or (bare := code._replace(launch=None)) not in readable:
+            return {}
+        return sites_of(visits_of(_decoded(bare, *readable[bare]), code.launch if launched else None) or ())
+
+    return sites(versions[0]), sites(versions[1])
 
 
 def _disassembled(codes: Iterable[KernelCode]) -> Mapping[KernelCode, tuple[Cubin, tuple[Instruction, ...]]]:

@@ -65,7 +65,13 @@ class DecodedKernel:
 
 
 def dry_run(program: DecodedKernel, launch: KnownLaunch | None = None) -> WarpEstimate | None:
-    """Walk one warp through a kernel, as it is launched if that is known.
+    """Walk one warp through a kernel, as it is launched if that is known; None where ``visits_of`` has none."""
+    visits = visits_of(program, launch)
+    return None if visits is None else _summary(visits, launch)
+
+
+def visits_of(program: DecodedKernel, launch: KnownLaunch | None = None) -> list[Visit] | None:
+    """Instructions that a warp executes on its way, each with how often.
 
     None if the way is longer than ``MOST_VISITS``: half a walk would compare with nothing.  None as well if the
     arguments of the launch are not such as the kernel takes, or the block that is walked writes nothing: it is not one
@@ -89,7 +95,7 @@ def dry_run(program: DecodedKernel, launch: KnownLaunch | None = None) -> WarpEs
         _let_stand_for(visits, 1 / (1 + rest))
         visits = [*visits, *itertools.chain.from_iterable(other.visits for other in others)]
         _let_stand_for(visits[len(first.visits) :], rest / planned / (1 + rest))
-    return _summary(visits, launch)
+    return visits
 
 
 def _summary(visits: Sequence[Visit], launch: KnownLaunch | None) -> WarpEstimate:
@@ -152,6 +158,8 @@ class Walk:
         guard = self._machine.predicate(step.guard)
         self.warps_differ |= isinstance(guard.bits, tuple) and not guard.example
         visit = Visit(step, self._splits.share, self._splits.lanes.data_share, *self._clock.advance(step))
+        visit.lost = self._splits.lost
+        visit.caller = self._returns[-1] - INSTRUCTION_BYTES if self._returns else None
         if step.klass in ADDRESSED:
             visit.pattern = pattern_of(step, self._machine.address(step), active_lanes(guard, self._splits.mask))
         self._machine.execute(step, guard)
@@ -200,7 +208,7 @@ class Walk:
             return following
         if forward and condition.bits != 1:
             visit.other_way = target
-            self._splits.split(condition, target, self._meets[step.address])
+            self._splits.split(condition, step.address, target, self._meets[step.address])
             return following
         visit.other_way = following if named else None
         return target if forward else self._back(step.address, target, following, ends=ends)

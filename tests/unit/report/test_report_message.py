@@ -130,7 +130,7 @@ def test_cause_has_evidence_gain_remedy_and_example() -> None:
         f"-> {cause.remedy} example: {cause.family} (gpuperf examples)"
     )
     at_line = msgspec.structs.replace(one, file="k/a.cu", line=7, at_line=Change(what="store", before=4, after=32))
-    assert f"k/a.cu:7 store 4 -> 32; {FIGURE}; gain about 56 %" in "\n".join(advice_lines([at_line]))
+    assert f"k/a.cu:7 store: 4 -> 32; {FIGURE}; gain about 56 %" in "\n".join(advice_lines([at_line]))
     in_python = msgspec.structs.replace(one, cause="register spilling", in_python=True)
     assert "num_warps" in " ".join(advice_lines([in_python])) != " ".join(advice_lines([one]))
     by_code = msgspec.structs.replace(one, counted=False)
