@@ -24,10 +24,11 @@ extern "C" __global__ void chain(float* out, int steps)
     for (int i = 0; i < steps; ++i) x = x * 0.99f + 1.0f;
     out[blockIdx.x * blockDim.x + threadIdx.x] = x;
 }
-extern "C" __global__ void doubled(const float* in, float* out)
+extern "C" __global__ void doubled(const float4* in, float4* out)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    out[i] = 2.0f * in[i];
+    float4 v = in[i];
+    out[i] = make_float4(2.0f * v.x, 2.0f * v.y, 2.0f * v.z, 2.0f * v.w);
 }
 """
 SUITE = """
@@ -45,10 +46,21 @@ def test_library(cuda_kernel, gpu, gpuperf, library):
     module = pytest.importorskip(library)
     x = gpu.random(1 << 26, seed=1)
     y, given = gpu.empty_like(x), module.asarray(x) if library == "cupy" else module.as_tensor(x, device="cuda")
-    launch = cuda_kernel("kernels.cu", "doubled").launch(1 << 18, 256, (x, y))
+    launch = cuda_kernel("kernels.cu", "doubled").launch(1 << 16, 256, (x, y))
     works = {"ours": lambda: (launch(), y)[1], library: lambda: given * 2}
     gpuperf.compare(works, reference=library, at_least=0.8, outputs=True)
+
+def test_library_cub(cuda_kernel, gpu, gpuperf):
+    cub = pytest.importorskip("cupy.cuda.cub")
+    x, total = gpu.random(1 << 26, seed=1), gpu.empty(1)
+    partial = gpu.empty(x.size // 16384)
+    kernel = cuda_kernel("reduce_sum.cu", "reduce_grid_stride")
+    first = kernel.launch(partial.size, 256, (x, partial, x.size))
+    second = kernel.launch(1, 256, (partial, total, partial.size))
+    works = {"ours": lambda: (first(), second()), "cub": lambda: cub.device_reduce(x, cub.CUPY_CUB_SUM, (0,), ())}
+    gpuperf.compare(works, reference="cub", at_least=0.8)
 """
+SUM = Path(__file__).parent.parent / "example_suite" / "kernels" / "reduce_sum.cu"
 
 
 def main() -> int:
@@ -58,8 +70,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "kernels.cu").write_text(KERNELS, encoding="utf-8")
+        (folder / SUM.name).write_bytes(SUM.read_bytes())
         (folder / "test_ratios.py").write_text(SUITE.replace("REPEATS", str(repeats)), encoding="utf-8")
-        command = [sys.executable, "-m", "pytest", "--gpuperf", "-q", "--gpuperf-open=warn",
+        command = [sys.executable, "-m", "pytest", "--gpuperf", "-q", "--durations=0",
                    "--gpuperf-report=report.json"]  # fmt: skip
         done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
         print(done.stdout[-4000:])
@@ -68,7 +81,7 @@ def main() -> int:
     for test in report["tests"]:
         for work in test.get("workloads", ()):
             judged = [one for one in work.get("judgements", ()) if one["kind"] == "time"]
-            found[re.split(r"[\[\]-]", test["test"])[1]] += judged
+            found[re.split(r"[\[\]-]", test["test"] + "[cub")[1]] += judged
     wrong = 0
     print("| case | right | ratios |\n|---|---|---|")
     for case, judged in found.items():

@@ -105,6 +105,8 @@ class TestRecord:
         """Key of similar failures of the gate, and the largest ratio of times."""
         self.ended_in: Literal["", "setup", "call"] = ""
         """The phase that ended the test; empty while it runs."""
+        self.compares = False
+        """Whether it compares workloads with one another: its kernels then need no baseline."""
         self.subtest_stopped = False
         """Whether a subtest stopped early, and the test went on."""
         self.failed_measurement: BaseException | None = None

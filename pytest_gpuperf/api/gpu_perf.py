@@ -129,7 +129,7 @@ class GpuPerf:
         arrays = {name: _arrays("outputs", written.get(name, ())) for name in works}
         restore = _function("reset", reset)
         requests = {name: self._request(work, name, cache, tolerance, reset=restore) for name, work in works.items()}
-        against, compared = requests.pop(reference), {}
+        against, compared, self._test.compares = requests.pop(reference), {}, True
         for name, request in requests.items():
             limits = Limits(*(most * (1 + each) - 1 for each in request.limits))
             compared[name] = self._measured(dataclasses.replace(

@@ -52,8 +52,11 @@ def judge_test(run: Run, test: TestRecord, *, whole: bool) -> str:
             run.store, test.cubins, run.compile_cache, updates=options.update is not None, root=run.config.rootpath,
             listings=run.listings,
         )  # fmt: skip
-        if options.gates and not whole:  # it may have launched some of them later
+        compares = test.compares and options.update is None
+        if options.gates and (compares or not whole):  # it may have launched some of them later
             test.shared_kernels = [one for one in test.shared_kernels if _is_on_record(run, test, one)]
+        if options.gates and compares:
+            test.kernels = [one for one in test.kernels if _is_on_record(run, test, one)]
         if options.gates or isinstance(options.task, RevisionTask):
             for workload in test.unlaunched():
                 test.add(workload)
