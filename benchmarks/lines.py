@@ -13,13 +13,13 @@ import argparse
 import dataclasses
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 import pytest
-from causes import Suite
+from causes import OTHER_ARCHS, Suite
 from pages.facts import ARCH, PAIRS, SUITE, Pair, Recorded
 
 from pytest_gpuperf.compile.cache import CompileCache
@@ -103,21 +103,21 @@ def differing(compiled: Compiled, cache: CompileCache) -> Iterator[str]:
             yield f"{record.kernel} for {arch}"
 
 
-def rows_of(compiled: Compiled) -> Iterator[Row]:
+def rows_of(compiled: Compiled, arch: str = ARCH) -> Iterator[Row]:
     """Every pair of ``lines.json``."""
     recorded, listings = Recorded(), {}
     for record, symbol in (
         (record, record.symbol or record.kernel)
         for pair in PAIRS
-        if (record := recorded.static(pair, pair.naive)) is not None
+        if (record := recorded.static(pair, pair.naive, arch)) is not None
     ):
-        if found := compiled.records.get((ARCH, record.profile.code_hash, symbol)):
+        if found := compiled.records.get((arch, record.profile.code_hash, symbol)):
             listings[record.cubin, symbol] = found[1]
     suite = Suite(ROOT, listings)
     right = {(truth.family, name): truth.lines for truth in TRUTHS for name in truth.optimised}
     for pair in PAIRS:
         if (lines := right.get((pair.family, pair.optimised))) is not None:
-            first = next(iter(suite.located(pair)), None)
+            first = next(iter(suite.located(pair, arch)), None)
             if first is None or not first.line:
                 yield Row(pair, "", right=False)
                 continue
@@ -127,12 +127,13 @@ def rows_of(compiled: Compiled) -> Iterator[Row]:
             yield Row(pair, place, own in lines or f"{before}\n{own}" in lines)
 
 
-def page(rows: Sequence[Row], kernels: int, others: Sequence[str]) -> str:
+def page(rows: Sequence[Row], elsewhere: Mapping[str, Sequence[Row]], kernels: int, others: Sequence[str]) -> str:
     """The page in Markdown; ``others`` of the ``kernels`` have other machine code with line information."""
     good = sum(row.right for row in rows)
+    also = ", ".join(f"{sum(row.right for row in found)} for {arch}" for arch, found in elsewhere.items())
     summary = (
-        f"The line is right in {good} of {len(rows)} pairs ({good / len(rows):.0%}). Of {kernels} kernels that the "
-        f"suite compiles for all of its architectures, {kernels - len(others)} have the same code hash with line "
+        f"The line is right in {good} of {len(rows)} pairs ({good / len(rows):.0%}; {also}). Of {kernels} kernels that "
+        f"the suite compiles for all of its architectures, {kernels - len(others)} have the same code hash with line "
         f"information as without. {', '.join(others)}"
     )
     text = HEADER.format(arch=ARCH, summary=textwrap.fill(summary.strip(), 120, break_on_hyphens=False))
@@ -149,7 +150,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     quiet = ["-q", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
     pytest.main(["--gpuperf", *quiet, f"--rootdir={ROOT}", str(SUITE)], [compiled])
     rows, others = list(rows_of(compiled)), list(differing(compiled, CompileCache()))
-    output.write_text(page(rows, len(compiled.records), others), encoding="utf-8")
+    elsewhere = {arch: list(rows_of(compiled, arch)) for arch in OTHER_ARCHS}
+    output.write_text(page(rows, elsewhere, len(compiled.records), others), encoding="utf-8")
     return int(bool(others) or sum(row.right for row in rows) < PROMISED * len(rows))
 
 
