@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 
 from pytest_gpuperf.judge import decision as judge
 from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, MOST_BLOCKS, PASSING, Decision, share
-from pytest_gpuperf.model.limits import LIMITS
+from pytest_gpuperf.model.limits import TIGHT
 
 Values = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Noise = Callable[[np.random.Generator, int], tuple[Values, Values]]
 """Blocks of equal work, so many rows: log ratios of midmeans and of means."""
-EFFECTS = (0.0, LIMITS.tolerance, LIMITS.detect)
+EFFECTS = (0.0, TIGHT.tolerance, TIGHT.detect)
 TESTS = (1, 20, 500)
 """That a run collects; the workload is the first of one."""
 SPREADS = (0.1, 0.3, 0.5, 1.0)
@@ -52,7 +52,7 @@ def money(bets: Values) -> Values:
 
 def decided(r: Values, means: Values, alphas: Sequence[float]) -> Iterator[tuple[Codes, Codes]]:
     """``judge.decide`` of each row, block by block, at each error rate: the decision, and blocks until then."""
-    tolerance, detect = math.log1p(LIMITS.tolerance), math.log1p(LIMITS.detect)
+    tolerance, detect = math.log1p(TIGHT.tolerance), math.log1p(TIGHT.detect)
     by_means = money(np.clip((means - tolerance) / judge.MEANS_SCALE, -1, 1))
     slower = np.logaddexp(
         money(np.sign(r - tolerance)) + math.log(1 - judge.MEANS_SHARE), by_means + math.log(judge.MEANS_SHARE)
@@ -109,7 +109,7 @@ def blocks_table(noises: dict[str, Noise], runs: int) -> tuple[list[str], bool]:
             pieces.append(np.array(list(decided(r, means, alphas))))
         for tests, alpha, (codes, stops) in zip(TESTS, alphas, np.concatenate(pieces, axis=2), strict=True):
             found, allowed = int((codes == SLOWER).sum()), runs * alpha + 4 * math.sqrt(runs * alpha) if effect else 0.0
-            broken |= effect < LIMITS.detect and found > allowed
+            broken |= effect < TIGHT.detect and found > allowed
             rows.append(f"| {name} | +{100 * effect:g} % | {tests} | {found} | {int(np.median(stops))} |")
     return rows, broken
 
@@ -151,7 +151,7 @@ def callables(apart: Values, effect: float, tests: int) -> Counter[str]:
     others = pairs_of_processes(rng, truths[slower, 1:].ravel(), CONFIRMING_ALPHA)[1] if slower.any() else np.empty(0)
     for first, more in zip(firsts[slower].tolist(), others.reshape(-1, fresh).tolist(), strict=True):
         ratios = [first, more[0]]
-        while (verdict := judge.over_processes(ratios, LIMITS, alpha)) is None and judge.wants_pair(ratios, LIMITS):
+        while (verdict := judge.over_processes(ratios, TIGHT, alpha)) is None and judge.wants_pair(ratios, TIGHT):
             ratios.append(more[len(ratios) - 1])
         found["pairs"] += len(ratios) - 1
         found[{Decision.SLOWER: "SLOWER", Decision.SAME: "passed"}.get(verdict, "undecided")] += 1
@@ -162,7 +162,7 @@ def callables_table(runs: int) -> tuple[list[str], bool]:
     rows, broken = [], False
     for name, spread in (("the prior", by_prior), ("measured on H100s", as_measured)):
         for effect in (*EFFECTS, 0.02):
-            count = runs if effect < LIMITS.detect else min(runs, PIECE)
+            count = runs if effect < TIGHT.detect else min(runs, PIECE)
             for tests in TESTS:
                 found = callables(spread(np.random.default_rng(1), count), effect, tests)
                 broken |= not effect and found["SLOWER"] > math.ceil(count * share(tests, 1))

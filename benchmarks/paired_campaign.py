@@ -37,7 +37,7 @@ from campaign.kernels import KERNELS, LONG, Bench  # noqa: E402
 from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison, share  # noqa: E402
 from pytest_gpuperf.judge.time_verdict import TimeCase, by_blocks  # noqa: E402
 from pytest_gpuperf.model.evidence import Key  # noqa: E402
-from pytest_gpuperf.model.limits import LIMITS  # noqa: E402
+from pytest_gpuperf.model.limits import TIGHT  # noqa: E402
 from pytest_gpuperf.timing.compare import compare  # noqa: E402
 from pytest_gpuperf.timing.cubin_reference import BaselineLaunch, CubinReference  # noqa: E402
 
@@ -56,7 +56,7 @@ def compared(bench: Bench, plan: dict[str, Any], percent: int, alpha: float, see
     began = time.perf_counter()
     reference = CubinReference(bench.device, bench.timer, candidate, BaselineLaunch(baseline.binary))
     ns = plan["duration_ns"]
-    found = compare(bench.device, reference, LIMITS, alpha, seed=seed, duration_ns=ns, budget_s=BUDGET_S)
+    found = compare(bench.device, reference, TIGHT, alpha, seed=seed, duration_ns=ns, budget_s=BUDGET_S)
     return found.comparison, time.perf_counter() - began
 
 
@@ -90,7 +90,7 @@ def confirm(file: Path, device: str) -> None:
     """Final verdicts, with a second comparison of what is SLOWER."""
     document = json.loads(file.read_text(encoding="utf-8"))
     bench, plans = Bench(device), {plan["kernel"]: plan for plan in document["plans"]}
-    case = TimeCase(Key("campaign.py", "test", "kernel"), "gpu", LIMITS, document["alpha"])
+    case = TimeCase(Key("campaign.py", "test", "kernel"), "gpu", TIGHT, document["alpha"])
     with bench.device.lock():
         for number, one in enumerate(document["verdicts"]):
             comparisons = [msgspec.convert(one["first"], Comparison)]
@@ -118,7 +118,14 @@ def callables(chosen: argparse.Namespace) -> Verdicts:
                 more = {name: of[str(percent)][0] for name, of in sizes.items() if percent}
                 commit(folder, chosen.again, more, f"Edit {number}, {percent} percent more")
                 report.unlink(missing_ok=True)
-                in_pytest(folder, report, "--gpuperf", f"--gpuperf-report={report}", *chosen.pytest)
+                in_pytest(
+                    folder,
+                    report,
+                    "--gpuperf",
+                    "--gpuperf-tolerance=tight",
+                    f"--gpuperf-report={report}",
+                    *chosen.pytest,
+                )
                 verdicts += verdicts_of(json.loads(report.read_text(encoding="utf-8")), percent)
     (chosen.out / "callables.json").write_text(json.dumps({"sizes": sizes, "verdicts": verdicts}), encoding="utf-8")
     return verdicts

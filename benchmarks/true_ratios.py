@@ -72,7 +72,7 @@ def main() -> int:
         (folder / "kernels.cu").write_text(KERNELS, encoding="utf-8")
         (folder / SUM.name).write_bytes(SUM.read_bytes())
         (folder / "test_ratios.py").write_text(SUITE.replace("REPEATS", str(repeats)), encoding="utf-8")
-        command = [sys.executable, "-m", "pytest", "--gpuperf", "-q", "--durations=0",
+        command = [sys.executable, "-m", "pytest", "--gpuperf", "-q", "--durations=0", "--gpuperf-tolerance=tight",
                    "--gpuperf-report=report.json"]  # fmt: skip
         done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
         print(done.stdout[-4000:])

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from pytest_gpuperf.errors import GpuperfError
-from pytest_gpuperf.model.limits import MOST_BUDGET_S, is_metric
+from pytest_gpuperf.model.limits import MOST_BUDGET_S, MOST_DELTA_US, TOLERANCES, is_metric
 
 _TYPE_NAMES: dict[type, str] = {str: "a string", os.PathLike: "a path"}
 
@@ -77,7 +77,11 @@ def _names_of(is_name: Callable[[str], bool], is_tolerance: Callable[[Any], bool
 
 
 SETTINGS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "tolerance": (_is_fraction, "a fraction up to 0.5, such as 0.01"),
+    "tolerance": (
+        lambda given: _one_of(*TOLERANCES)(given) or _is_fraction(given),
+        f"{', '.join(map(repr, TOLERANCES))}, or a fraction up to 0.5, such as 0.02"
+    ),
+    "min_delta_us": (lambda given: 0 <= number_of(given) <= MOST_DELTA_US, f"microseconds, up to {MOST_DELTA_US}"),
     "cache": (_one_of("cold", "warm"), "'cold' or 'warm'"),
     "budget_s": (
         lambda given: 0 < number_of(given) <= MOST_BUDGET_S, f"seconds, more than 0 and up to {MOST_BUDGET_S}"

@@ -103,7 +103,8 @@ def time_step(figures: TimeFigures) -> str:
 
 def time_basis(figures: TimeFigures) -> str:
     """``tolerance 0.5 %, paired, 23+10 blocks, E=7.0e5 (need 5.0e5), interval 95 % anytime``: what a ratio rests on."""
-    parts = [f"tolerance {figures.tolerance * 100:g} %"] if figures.tolerance else []
+    least = f" ({figures.min_delta_us:g} us)" if figures.min_delta_us else ""
+    parts = [f"tolerance {figures.tolerance * 100:.3g} %{least}"] if figures.tolerance else []
     if figures.method != "paired":
         return ", ".join([*parts, METHODS[figures.method]])
     second = figures.confirm_blocks

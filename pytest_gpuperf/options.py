@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pytest_gpuperf.model.architectures import SPELLINGS
-from pytest_gpuperf.model.limits import LIMITS, MOST_BUDGET_S, TIMERS, Limits, TimerName, is_metric
+from pytest_gpuperf.model.limits import MOST_BUDGET_S, MOST_DELTA_US, TIMERS, TOLERANCES, Limits, TimerName, is_metric
 
 if TYPE_CHECKING:
     from pytest_gpuperf.model.task import ChildTask
@@ -55,6 +55,12 @@ def _number(low: float, high: float, unit: str = "") -> Kind:
     return Kind(f"a number from {low:g} to {high:g}{unit}", read)
 
 
+def _tolerance(low: float, high: float) -> Kind:
+    number = _number(low, high)
+    words = ", ".join(f"{name} ({value:g})" for name, value in TOLERANCES.items())
+    return Kind(f"{words}, or {number.accepts}", lambda text: TOLERANCES.get(text) or number.read(text))
+
+
 def _list_of(is_item: Callable[[str], bool], accepts: str) -> Kind:
     def read(text: str) -> tuple[str, ...]:
         items = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
@@ -90,7 +96,7 @@ class Flag(NamedTuple):
     help: str
     kind: Kind = SWITCH
     metavar: str | None = None
-    ini: Literal["bool", "string", "float", ""] = ""
+    ini: Literal["bool", "string", "float", "float or string", ""] = ""
     """Type of the ini setting; empty: there is none."""
     bare: str | None = None
     """Value of the flag given without one."""
@@ -144,9 +150,12 @@ class Options:
     strict: bool = _flag(False, "--gpuperf-strict", "fail on a stale baseline too (FASTER, BETTER)", ini="bool")
     advisory: bool = _flag(False, "--gpuperf-advisory", "report every verdict, and let none fail a test", ini="bool")
     tolerance: float = _flag(
-        LIMITS.tolerance, "--gpuperf-tolerance",
-        "accepted slowdown, as a fraction (default 0.005); twice as much is detected", _number(0.0005, 0.5),
-        metavar="FRACTION", ini="float")
+        TOLERANCES["standard"], "--gpuperf-tolerance",
+        "accepted slowdown: tight, standard (default), loose or a fraction; twice as much is detected",
+        _tolerance(0.0005, 0.5), metavar="FRACTION", ini="float or string")
+    min_delta_us: float = _flag(
+        0.0, "--gpuperf-min-delta", "accepted slowdown in microseconds (default 0), where that is more",
+        _number(0, MOST_DELTA_US, " microseconds"), metavar="US", ini="float")
     cache: Literal["cold", "warm"] = _flag(
         "cold", "--gpuperf-cache", "L2 state before each sample: cold (flushed, default) or warm",
         _one_of("cold", "warm"), metavar="STATE", ini="string")
@@ -207,9 +216,9 @@ class Options:
         """For NEW: a workload that a revision lacks only gets a warning."""
         return "warn" if self.against else self.open
 
-    def limits(self, own: float | None = None) -> Limits:
-        """The limits of a test, after its ``own`` tolerance."""
-        tolerance = self.tolerance if own is None else own
+    def limits(self, own: float | str | None = None) -> Limits:
+        """The limits of a test, after its ``own`` tolerance or profile."""
+        tolerance = self.tolerance if own is None else TOLERANCES[own] if isinstance(own, str) else float(own)
         return Limits(tolerance, 2 * tolerance)
 
 

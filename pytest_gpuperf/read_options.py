@@ -18,7 +18,7 @@ CI_SERVICES = ("TF_BUILD", "TEAMCITY_VERSION", "JENKINS_URL", "BUILD_NUMBER", "C
 """Variables of services that do not set ``CI``: Azure Pipelines, TeamCity, Jenkins, AWS CodeBuild."""
 REVISION_FOLDER = "gpuperf_revision_folder"
 """Under this name a worker of pytest-xdist gets the folder with the evidence of the revision."""
-REPEATED = ("archs", "baselines", "tolerance", "cache")
+REPEATED = ("archs", "baselines", "tolerance", "min_delta_us", "cache")
 """Fields of ``Options`` whose flags the summary repeats where it says what to run."""
 PLACES = {"--config-file": "inifilename", "--rootdir": "rootdir"}
 """Flags of pytest that say where the baselines are, by their names in its options; they are repeated too."""
@@ -36,8 +36,14 @@ def add_options(parser: pytest.Parser) -> None:
             how |= {} if flag.bare is None else {"nargs": "?", "const": flag.bare}
         group.addoption(flag.name, help=flag.help, dest=f"gpuperf_{field}", default=None, **how)
         if flag.ini:
-            kind = "string" if flag.ini == "float" and pytest.version_tuple < (8, 4) else flag.ini
-            parser.addini(flag.ini_name, flag.help.replace("%%", "%"), type=kind, default=None)
+            parser.addini(flag.ini_name, flag.help.replace("%%", "%"), type=_ini_type(flag.ini), default=None)
+
+
+def _ini_type(kind: str) -> Any:
+    """As this version of pytest knows it; older ones take numbers as text."""
+    if kind == "float or string":
+        return float | str if pytest.version_tuple >= (9, 2) else "string"
+    return "string" if kind == "float" and pytest.version_tuple < (8, 4) else kind
 
 
 def spell_out_defaults(arguments: list[str]) -> None:

@@ -34,7 +34,7 @@ the command line is relative to the current folder, one in an ini file to pytest
 MARKER = """\
 ## The marker
 
-`@pytest.mark.gpuperf(tolerance=0.03, cache="warm")` on a function or class, or `pytestmark` in a module, sets what
+`@pytest.mark.gpuperf(tolerance="loose", cache="warm")` on a function or class, or `pytestmark` in a module, sets what
 holds for these tests. The most specific setting wins: an argument of `gpuperf(...)`, then the marker of the function,
 the class and the module, then the flag, then the ini setting. An unknown keyword or a bad value is a usage error when
 tests are collected.

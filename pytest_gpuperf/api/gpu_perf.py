@@ -13,7 +13,7 @@ from pytest_gpuperf.api.marker import settings_of
 from pytest_gpuperf.arguments import BadArgument, number_of, one_line, refused, require_setting, tolerances
 from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.device.launch import Launch
-from pytest_gpuperf.model.limits import Limits
+from pytest_gpuperf.model.limits import Profile
 from pytest_gpuperf.model.time_record import CacheMode
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import TestRecord
@@ -40,7 +40,9 @@ class GpuPerf:
     * ``reset``: restores inputs that a run overwrites, before every run; not timed.
     * ``bytes``, ``flops``: the bytes that one run must move, and the operations that it must do; whole numbers above 0.
     * ``cache``: ``"cold"`` flushes the L2 before each sample, ``"warm"`` does not.
-    * ``tolerance``: the slowdown that is accepted, as a fraction up to 0.5.
+    * ``tolerance``: the slowdown that is accepted: ``"tight"`` (0.5 %), ``"standard"`` (1 %, the default), ``"loose"``
+      (5 %), or a fraction up to 0.5.
+    * ``min_delta_us``: a slowdown of so many microseconds is accepted too, whatever its ratio.
     * ``metrics``: more counters to collect than the set: names, or a dict of name to tolerance.
     * ``measure``: secondary metrics to gate: ``"memory"``, the device memory that a run needs, in bytes; ``"host"``,
       the CPU time from its call to its return.  Names, or a dict of name to tolerance.
@@ -76,7 +78,8 @@ class GpuPerf:
         bytes: float | None = None,
         flops: float | None = None,
         cache: CacheMode | None = None,
-        tolerance: float | None = None,
+        tolerance: float | Profile | None = None,
+        min_delta_us: float | None = None,
         metrics: Sequence[str] | Mapping[str, Any] = (),
         measure: Sequence[str] | Mapping[str, float | None] = (),
         accuracy: Callable[[], Any] | None = None,
@@ -85,7 +88,7 @@ class GpuPerf:
         **kwargs: Any,
     ) -> Measurement:
         return self._measured(self._request(
-            _callable(workload, *args, **kwargs), name, cache, tolerance,
+            _callable(workload, *args, **kwargs), name, cache, tolerance, min_delta_us,
             metrics=tolerances("metrics", self._settings.metrics, metrics),
             check=_function("check", check), reset=_function("reset", reset), bytes=_amount("bytes", bytes),
             flops=_amount("flops", flops), inputs=_function("inputs", inputs), outputs=_arrays("outputs", outputs),
@@ -104,7 +107,8 @@ class GpuPerf:
         outputs: Mapping[str, Any] | bool = False,
         reset: Callable[[], Any] | None = None,
         cache: CacheMode | None = None,
-        tolerance: float | None = None,
+        tolerance: float | Profile | None = None,
+        min_delta_us: float | None = None,
     ) -> dict[str, Measurement]:
         """Compare launches and callables with one of them, in this process: no baseline, on any GPU.
 
@@ -114,7 +118,7 @@ class GpuPerf:
           each may take.  Slower than that by more than the tolerance is SLOWER; without either nothing is asked.
         * ``outputs``: the arrays that each writes, by name; ``True`` for what callables return.  They have to be those
           of the reference, within the tolerances of ``torch.testing.assert_close``.
-        * ``reset``, ``cache``, ``tolerance``: as of ``gpuperf``.
+        * ``reset``, ``cache``, ``tolerance``, ``min_delta_us``: as of ``gpuperf``.
 
         Raises ``BadArgument``, and ``WrongResult`` for other results than the reference's.
         """
@@ -128,25 +132,29 @@ class GpuPerf:
             raise BadArgument("gpuperf.compare: outputs= has to name the arrays of each workload")
         arrays = {name: _arrays("outputs", written.get(name, ())) for name in works}
         restore = _function("reset", reset)
-        requests = {name: self._request(work, name, cache, tolerance, reset=restore) for name, work in works.items()}
+        requests = {
+            name: self._request(work, name, cache, tolerance, min_delta_us, reset=restore)
+            for name, work in works.items()
+        }
         against, compared, self._test.compares = requests.pop(reference), {}, True
         for name, request in requests.items():
-            limits = Limits(*(most * (1 + each) - 1 for each in request.limits))
             compared[name] = self._measured(dataclasses.replace(
-                request, against=against, gates=at_least is not None or at_most is not None, limits=limits,
+                request, against=against, gates=at_least is not None or at_most is not None, most=most,
                 check=as_reference(self._run, against, arrays[reference]) if outputs else None, outputs=arrays[name],
             ))  # fmt: skip
         return compared
 
     def _request(
-        self, workload: object, name: str | None, cache: CacheMode | None, tolerance: float | None, **more: Any
-    ) -> Request:
-        for argument, given in (("cache", cache), ("tolerance", tolerance)):
+        self, workload: object, name: str | None, cache: CacheMode | None, tolerance: float | Profile | None,
+        min_delta_us: float | None, **more: Any,
+    ) -> Request:  # fmt: skip
+        for argument, given in (("cache", cache), ("tolerance", tolerance), ("min_delta_us", min_delta_us)):
             require_setting(argument, given)
         options, settings = self._run.options, self._settings
-        accepted = settings.tolerance if tolerance is None else tolerance
+        deltas = (min_delta_us, settings.min_delta_us, options.min_delta_us)
         return Request(
-            limits=options.limits(None if accepted is None else float(accepted)),
+            limits=options.limits(settings.tolerance if tolerance is None else tolerance),
+            min_delta_us=float(next(one for one in deltas if one is not None)),
             cache=cache or settings.cache or options.cache,
             budget_s=settings.budget_s or (SUSTAINED_BUDGET_S if settings.sustained else options.budget_s),
             sustained=settings.sustained, workload=_callable(workload), name=_name_of(workload, name), **more,

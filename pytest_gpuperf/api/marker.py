@@ -9,20 +9,23 @@ import pytest
 from pytest_gpuperf.arguments import setting_problem
 
 if TYPE_CHECKING:
+    from pytest_gpuperf.model.limits import Profile
     from pytest_gpuperf.model.time_record import CacheMode
 
 NAME = "gpuperf"
 DESCRIPTION = (
-    "gpuperf(tolerance=, cache=, budget_s=, sustained=, metrics=, measure=): settings of the GPU performance gate for "
-    "this test"
+    "gpuperf(tolerance=, min_delta_us=, cache=, budget_s=, sustained=, metrics=, measure=): settings of the GPU "
+    "performance gate for this test"
 )
 
 
 class MarkerSettings(NamedTuple):
     """Keywords of the marker; None: the run's own option applies."""
 
-    tolerance: float | None = None
-    """Slower by no more than this fraction is accepted."""
+    tolerance: float | Profile | None = None
+    """Slower by no more than this fraction is accepted, or by that of a profile."""
+    min_delta_us: float | None = None
+    """Slower by no more than so many microseconds is accepted, too."""
     cache: CacheMode | None = None
     """State of the L2 before each sample: flushed, or as the run before left it."""
     budget_s: float | None = None

@@ -48,6 +48,8 @@ class TimeCase:
     limits: Limits
     alpha: float
     """Error rate of a false SLOWER: the workload's share of the run's."""
+    min_delta_us: float = 0.0
+    """The slowdown in microseconds that the limits accept; 0 where they are fractions."""
     cause: str = ""
     """What made it differ from the baseline, as a clause."""
     record_ns: float = 0.0
@@ -169,7 +171,7 @@ def not_confirmed(suspected: Judgement, why: str) -> Judgement:
 def figures(case: TimeCase, first: Comparison, second: Comparison | None = None) -> TimeFigures:
     return TimeFigures(
         before_ns=first.time_ns / first.ratio, after_ns=first.time_ns, ratio=first.ratio, interval=interval(first.r),
-        tolerance=case.limits.tolerance, method="paired", blocks=len(first.r),
+        tolerance=case.limits.tolerance, min_delta_us=case.min_delta_us, method="paired", blocks=len(first.r),
         confirm_blocks=len(second.r) if second else 0, log_e=log_e_slower(first.r, case.limits, first.means),
         log_e_needed=-math.log(case.alpha), seeds=(first.seed, *([second.seed] if second else [])),
     )  # fmt: skip

@@ -137,6 +137,8 @@ class TimeFigures(Record, frozen=True):
     interval: tuple[float, float] | None = None
     """95 % confidence interval of the ratio."""
     tolerance: float = 0.0
+    min_delta_us: float = 0.0
+    """Microseconds that made it the tolerance; 0 where none did."""
     method: Literal["identity", "paired", "record"] = "paired"
     blocks: int = 0
     """Paired blocks used, first process."""

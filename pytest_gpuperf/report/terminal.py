@@ -73,7 +73,8 @@ def header(options: Options) -> str:
     if options.ncu:
         task += f", counters {', '.join(options.ncu)}"
     reference = f"against {options.against}" if options.against else f"baselines in {options.baselines}"
-    return f"gpuperf: {task}, tolerance {options.tolerance * 100:g} %, {reference}"
+    least = f" or {options.min_delta_us:g} us" if options.min_delta_us else ""
+    return f"gpuperf: {task}, tolerance {options.tolerance * 100:g} %{least}, {reference}"
 
 
 def summary(

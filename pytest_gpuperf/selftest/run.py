@@ -28,7 +28,7 @@ from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.device.launch import Kernel, Launch
 from pytest_gpuperf.judge.decision import MOST_BLOCKS, Comparison, Decision, decide, share
 from pytest_gpuperf.model.evidence import KernelBinary
-from pytest_gpuperf.model.limits import LIMITS, TIMERS, Limits, TimerName
+from pytest_gpuperf.model.limits import TIGHT, TIMERS, Limits, TimerName
 from pytest_gpuperf.selftest.selftest_report import Control, KernelReport, SelftestReport, TimerReport
 from pytest_gpuperf.timing.compare import compare
 from pytest_gpuperf.timing.cubin_reference import BaselineLaunch, CubinReference
@@ -129,7 +129,7 @@ def run_selftest(*, quick: bool, timer_name: TimerName | None, progress: Callabl
             except TimerUnavailable as problem:
                 progress(str(problem))
     return SelftestReport(
-        schema=SCHEMA, gpu=device.facts.name, driver=device.facts.driver, limits=LIMITS, timers=tuple(timers),
+        schema=SCHEMA, gpu=device.facts.name, driver=device.facts.driver, limits=TIGHT, timers=tuple(timers),
         seconds=time.perf_counter() - start,
     )  # fmt: skip
 
@@ -159,7 +159,7 @@ class Trials:
         return KernelReport(
             kernel=name, duration_ns=self.duration_ns, spread=spread,
             controls=tuple(_control(percent, self.versions[percent][1], some) for percent, some in taken.items()),
-            smallest=smallest_effect(spread, blocks, LIMITS, ALPHA),
+            smallest=smallest_effect(spread, blocks, TIGHT, ALPHA),
         )  # fmt: skip
 
     def _compared(self, seconds: float) -> Mapping[int, Sequence[Comparison]]:
@@ -177,7 +177,7 @@ class Trials:
         launch = self._launch(candidate)
         reference = CubinReference(self._device, self._timer, launch, BaselineLaunch(self._baseline))
         return compare(
-            self._device, reference, LIMITS, ALPHA, seed=secrets.randbits(48), budget_s=BUDGET_S,
+            self._device, reference, TIGHT, ALPHA, seed=secrets.randbits(48), budget_s=BUDGET_S,
             duration_ns=duration_ns,
         ).comparison  # fmt: skip
 
@@ -209,7 +209,7 @@ class Trials:
 
 
 def _control(percent: int, ratio: float, comparisons: Sequence[Comparison]) -> Control:
-    decisions = [one.decision(LIMITS, ALPHA) for one in comparisons]
+    decisions = [one.decision(TIGHT, ALPHA) for one in comparisons]
     return Control(
         percent=percent, ratio=ratio, comparisons=len(comparisons), slower=decisions.count(Decision.SLOWER),
         undecided=decisions.count(None), seconds=statistics.median(one.seconds for one in comparisons),

@@ -39,7 +39,7 @@ class OtherSideLost(Exception):
 def limits_of_processes(limits: Limits, duration_ns: float) -> Limits:
     """Those asked for, and wider ones for work of a few microseconds: half a microsecond and twice that."""
     least = round(PROCESS_NS / max(duration_ns, PROCESS_NS), 3) if duration_ns < SHORT_NS else 0.0
-    return limits if limits.tolerance >= least else Limits(least, max(limits.detect, 2 * least))
+    return limits.at_least(least)
 
 
 # --- messages --------------------------------------------------------------------------------------

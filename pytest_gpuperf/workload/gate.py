@@ -28,6 +28,7 @@ from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison
 from pytest_gpuperf.judge.same_work import explain, other_arguments
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect, TimeCase
 from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.limits import Limits
 from pytest_gpuperf.model.task import ConfirmTask, RevisionTask
 from pytest_gpuperf.model.time_record import TimeRecord, mean_time_ns
 from pytest_gpuperf.model.verdict import Judgement, Verdict
@@ -150,6 +151,14 @@ def _case(work: TimedWorkload, record: TimeRecord | None) -> TimeCase:
     )  # fmt: skip
 
 
+def _widened(work: TimedWorkload, case: TimeCase) -> TimeCase:
+    """The case with limits that accept ``min_delta_us``, on top of what the request allows over the reference."""
+    limits, request = case.limits.at_least(work.least_tolerance), work.request
+    delta_us = request.min_delta_us if limits is not case.limits else 0.0
+    limits = Limits(*(request.most - 1 + request.most * each for each in limits))
+    return dataclasses.replace(case, limits=limits, min_delta_us=delta_us)
+
+
 def _not_comparable(measured: Rounds, case: TimeCase, why: str) -> Timed:
     return Timed(measured, time_verdict.not_comparable(case, why, measured.time_ns), problem=why)
 
@@ -176,6 +185,7 @@ def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord, launch
 def _gate_by_blocks(work: TimedWorkload, case: TimeCase, reference: Reference) -> Timed:
     """Take blocks of both sides in this process."""
     request, run = work.request, work.run
+    case = _widened(work, case)
     compared = compare(
         run.device, reference, case.limits, case.alpha, seed=secrets.randbits(32), duration_ns=work.expected_ns(),
         budget_s=request.budget_s, sustained=request.sustained,
@@ -246,13 +256,14 @@ def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> T
         return Timed(measured, time_verdict.unchanged(case, reason, now_ns), problem=reason)
     limits = limits_of_processes(case.limits, now_ns)
     case = dataclasses.replace(case, limits=limits, by_process=True, kernels=_kernels_of(work))
+    case = _widened(work, case)
     try:
         first = compare_with_revision(
             run, work.key, work.identity, request.workload, request.reset, case.limits, case.alpha,
             cache=request.cache, duration_ns=now_ns, budget_s=request.budget_s,
         ).comparison  # fmt: skip
     except NotPaired as problem:
-        return _by_record(work, case, measured, bound, str(problem))
+        return _by_record(work, case, measured, max(bound, 1 + case.limits.tolerance), str(problem))
 
     def final_verdict(found: Sequence[Confirmation]) -> Judgement | None:
         return time_verdict.by_processes(case, [first, *(one.comparison for one in found if one.comparison)])

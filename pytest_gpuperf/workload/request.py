@@ -26,6 +26,8 @@ class Request:
     limits: Limits
     budget_s: float
     """Wall-clock seconds for timing it."""
+    min_delta_us: float = 0.0
+    """A slowdown of so many microseconds is accepted, whatever its ratio."""
     check: Callable[..., Any] | None = None
     reset: Callable[[], Any] | None = None
     bytes: int | None = None
@@ -48,6 +50,8 @@ class Request:
     """What it is compared with in this process, in place of a baseline."""
     gates: bool = True
     """Whether that comparison has a verdict."""
+    most: float = 1.0
+    """How many times the reference's time it may take; the limits are relative to that."""
     fresh: FreshInputs | None = None
     """The inputs of the run to come, where ``inputs`` was given and there is a GPU."""
 

@@ -9,6 +9,7 @@ import secrets
 import statistics
 import warnings
 from collections.abc import Sequence
+from functools import cached_property
 
 import scipy
 
@@ -49,6 +50,16 @@ class TimedWorkload:
     def baseline(self) -> TimeRecord | None:
         """The workload's recorded time."""
         return self.run.store.time(self.target, self.key)
+
+    @cached_property
+    def least_tolerance(self) -> float:
+        """The fraction that ``min_delta_us`` is of the least time that it may be slower than; 0 without it.
+
+        Slower by no more than ``d`` is a time ``t`` of at most ``t / (t - d)`` of the baseline's.
+        """
+        delta_ns = self.request.min_delta_us * 1e3
+        now_ns = measure_briefly(self).time_ns if delta_ns else 1.0
+        return delta_ns / max(now_ns - delta_ns, now_ns / 100)
 
     @property
     def confirms(self) -> bool:
@@ -133,13 +144,14 @@ def draw_aa_test(work: TimedWorkload) -> None:
     A difference is the machine's doing.
     """
     run, request = work.run, work.request
-    launch, limits = request.launch, request.limits
+    launch = request.launch
     if launch is None or random.random() * run.gated_tests >= AA_TESTS:
         return
     expected_ns = work.expected_ns()
     if expected_ns >= LONG_NS:
         return
     itself, device = BaselineLaunch(launch.binary), run.device
+    limits = request.limits.at_least(work.least_tolerance)
     reference = CubinReference(device, run.timer, launch, itself, reset=request.reset, cache=request.cache)
     found = compare(
         device, reference, limits, AA_ALPHA, seed=secrets.randbits(32), duration_ns=expected_ns,

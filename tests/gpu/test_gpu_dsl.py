@@ -140,7 +140,7 @@ def recorded_unchanged_and_paired(pytester: pytest.Pytester, text: str, slower: 
     result.stdout.re_match_lines(
         [
             r"decay(_kernel)?  SLOWER  on .* \(time\)  x1\.\d+ .* paired, \d+\+\d+ blocks",
-            r" +proven to be more than 0.5 % slower, in two processes",
+            r" +proven to be more than 1 % slower, in two processes",
         ]
     )
 

@@ -12,7 +12,7 @@ from pytest_gpuperf.device.device_errors import TimerError, TimerUnavailable
 from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.timers import open_timer
 from pytest_gpuperf.device.timers.stream import CudaStream
-from pytest_gpuperf.model.limits import LIMITS, TimerName
+from pytest_gpuperf.model.limits import TIGHT, TimerName
 from pytest_gpuperf.timing.compare import compare
 from pytest_gpuperf.timing.rounds import Workload
 from pytest_gpuperf.timing.samples import midmean
@@ -162,6 +162,6 @@ def test_paired_blocks_see_one_percent(
     cupti: Any, cuda_device: Any, stream: CudaStream, cycles: int, ratio: float
 ) -> None:
     found = compare(
-        cuda_device, _Spinning(cupti, stream, cycles), LIMITS, 1e-4, seed=1, duration_ns=5e4, budget_s=5.0
+        cuda_device, _Spinning(cupti, stream, cycles), TIGHT, 1e-4, seed=1, duration_ns=5e4, budget_s=5.0
     )  # fmt: skip
     assert found.comparison.ratio == pytest.approx(ratio, abs=0.002)

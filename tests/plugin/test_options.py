@@ -21,8 +21,9 @@ REFUSED = {
     (GATE, "--gpuperf-arch=sm_80a"): "it accepts architectures separated by commas",
     (GATE, "--gpuperf-open=maybe"): "--gpuperf-open: 'maybe' is not valid: it accepts fail, warn",
     (GATE, "--gpuperf-time=some"): "it accepts changed, all, auto",
-    (GATE, "--gpuperf-tolerance=5"): "--gpuperf-tolerance: '5' is not valid: it accepts a number from 0.0005 to 0.5",
-    (GATE, "--gpuperf-tolerance=nan"): "it accepts a number from 0.0005 to 0.5",
+    (GATE, "--gpuperf-tolerance=5"): "--gpuperf-tolerance: '5' is not valid: it accepts tight (0.005), st",
+    (GATE, "--gpuperf-tolerance=nan"): "loose (0.05), or a number from 0.0005 to 0.5",
+    (GATE, "--gpuperf-min-delta=-1"): "it accepts a number from 0 to 1e+06 microseconds",
     (GATE, "--gpuperf-cache=hot"): "it accepts cold, warm",
     (GATE, "--gpuperf-timer=clock"): "it accepts auto, cupti, graph",
     (GATE, "--gpuperf-report=out.pdf"): "accepts files that end in .json, .md, .html, and github, separated by",
@@ -49,7 +50,7 @@ REFUSED = {
         "--gpuperf-against-env=nowhere",
     ): "--gpuperf-against-env: there is no program",
     (GATE, "-o", "gpuperf_cache=hot"): "ini setting gpuperf_cache: 'hot' is not valid: it accepts cold, warm",
-    (GATE, "-o", "gpuperf_tolerance=5"): "ini setting gpuperf_tolerance: '5.0' is not valid: it accepts a number from",
+    (GATE, "-o", "gpuperf_tolerance=5"): "ini setting gpuperf_tolerance: '5.0' is not valid: it accepts tight (0.005)",
     (GATE, "-o", "gpuperf_strict=maybe"): "ini setting gpuperf_strict is not valid: it accepts true or false",
 }
 
@@ -101,6 +102,9 @@ def test_values_of_flags_and_settings(pytester: pytest.Pytester, monkeypatch: py
     assert (gated.active, gated.strict, gated.cache) == (True, True, "cold")
     assert (gated.archs, gated.tolerance, gated.limits().detect) == (("sm_90a", "sm_120f"), 0.01, 0.02)
     assert options_of(pytester, GATE).tolerance == 0.03
+    for name, tolerance in {"tight": 0.005, "standard": 0.01, "loose": 0.05}.items():
+        assert options_of(pytester, GATE, "-o", f"gpuperf_tolerance={name}").limits() == (tolerance, 2 * tolerance)
+        assert gated.limits(name).tolerance == tolerance
     for word in ("yes", "1", "on", "True"):
         assert options_of(pytester, "-o", f"gpuperf={word}").enabled
     assert not options_of(pytester, "-o", "gpuperf=off").enabled

@@ -39,8 +39,10 @@ def test_a_gate_is_red_beyond_its_limit_in_two_processes_and_needs_no_baseline(
     said = compared(gpu_suite, ours=110, call=call, more=", at_most=1.02")
     assert said.startswith("1"), said
     assert "ours  SLOWER  on simulated-gpu (time)  x1.0" in said
-    assert "proven to be more than x1.025 of the time of theirs, in two processes" in said
+    assert "proven to be more than x1.03 of the time of theirs, in two processes" in said
     assert "--update-baselines, and commit" not in said
+    said = compared(gpu_suite, ours=110, call=call, more=", at_most=1.02, min_delta_us=0.5")
+    assert said.startswith("0"), said
 
 
 def test_nothing_is_asked_of_a_comparison_without_a_limit(gpu_suite: Suite) -> None:

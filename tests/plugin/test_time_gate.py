@@ -20,7 +20,7 @@ ONE = ("-k", "1024")
 WORK = "test_work[1024]"
 ON = r"on simulated-gpu \(time\)"
 STEP = r"x1\.\d+ \[1.*\]  \S+ us -> \S+ us"
-PAIRED = r" +tolerance 0.5 %, paired, \d+\+\d+ blocks"
+PAIRED = r" +tolerance 1 %, paired, \d+\+\d+ blocks"
 
 
 def slower(suite, steps=104):
@@ -83,7 +83,7 @@ def test_slower_kernel_fails_after_two_processes(recorded):
             rf"work  SLOWER  {ON}  {STEP}$",
             rf"{PAIRED}, E=\S+ \(need 4.9e3\), interval 95 % anytime$",
             r" +also: instructions 116 -> 120, code size .*instructions: fp32 100 -> 104",
-            r" +proven to be more than 0.5 % slower, in two processes; the source and its machine code changed",
+            r" +proven to be more than 1 % slower, in two processes; the source and its machine code changed",
         ],
         consecutive=True,
     )
@@ -133,7 +133,7 @@ def test_another_launch_of_the_same_code_is_paired(recorded):
         [
             rf"work  SLOWER  {ON}  {STEP}$",
             PAIRED,
-            r" +proven to be more than 0.5 % slower, in two processes; the machine code is that of the baseline; "
+            r" +proven to be more than 1 % slower, in two processes; the machine code is that of the baseline; "
             r"the launch changed from grid=\(8, 1, 1\) .* to grid=\(16, 1, 1\)",
         ]
     )
@@ -226,6 +226,20 @@ def test_arguments_that_cannot_be_formed_again_are_not_comparable(recorded):
             r"the baseline again .*; argument 1 was float32\[2048\] and is float32\[2112\]",
         ]
     )
+
+
+@pytest.mark.parametrize(("steps", "flag", "status", "words"), [
+    (108, "--gpuperf-min-delta=0.4", 0, "SLOWER"), (108, "--gpuperf-min-delta=0.2", 1, "tolerance 2.96 % (0.2 us)"),
+    (108, "--gpuperf-min-delta=0.05", 1, "tolerance 1 %, paired"), (103, "--gpuperf-tolerance=loose", 0, "SLOWER"),
+    (103, "--gpuperf-tolerance=tight", 1, "tolerance 0.5 %, paired"),
+])  # fmt: skip
+def test_accepted_slowdown_is_a_share_or_microseconds(recorded, steps, flag, status, words):
+    """A step more takes about 40 ns of 6.6 us."""
+    slower(recorded, steps)
+    result = recorded.run("--gpuperf", flag, *ONE)
+    assert (result.ret, words in result.stdout.str()) == (status, bool(status)), result.stdout.str()
+    (judged,) = (one["time"] for one in judgements_of(recorded) if one["kind"] == "time")
+    assert (judged.get("min_delta_us", 0) > 0) == (flag in ("--gpuperf-min-delta=0.4", "--gpuperf-min-delta=0.2"))
 
 
 # --- the machine ---------------------------------------------------------------------------------

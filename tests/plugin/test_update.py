@@ -232,7 +232,7 @@ STEPS, INSTRUCTION_NS, MOST_STEPS = 1000, 40.0, 3
 QUICK = ("--gpuperf-disturbed", "-k", "1024")
 
 
-def commit(suite: Suite, number: int, percent: float = 0.4) -> None:
+def commit(suite: Suite, number: int, percent: float = 0.8) -> None:
     """Make ``work`` slower by so many percent ``number`` times over: its time grows with its instructions."""
     before_ns = 2000.0 + INSTRUCTION_NS * (STEPS + 20)
     more = round(before_ns * ((1 + percent / 100) ** number - 1) / INSTRUCTION_NS)

@@ -82,7 +82,7 @@ def scaled(cuda_kernel: KernelCompiler, gpu: Gpu) -> Launch:
 def test_scale(cuda_kernel: KernelCompiler, gpu: Gpu, gpuperf: GpuPerf) -> None:
     launch = scaled(cuda_kernel, gpu)
     x, y = launch.arguments
-    result = gpuperf(launch, bytes=2 * x.nbytes, check=lambda: gpu.assert_equal(y, x), cache="warm", tolerance=0.01)
+    result = gpuperf(launch, bytes=2 * x.nbytes, check=lambda: gpu.assert_equal(y, x), cache="warm", tolerance="tight")
     assert_type(result, Measurement)
     assert_type(result.time_ns, float)
     assert_type(result.interval_ns, tuple[float, float])

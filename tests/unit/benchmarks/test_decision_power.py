@@ -10,7 +10,7 @@ import pytest
 from loaded_scripts import load_script
 
 from pytest_gpuperf.judge.decision import decide
-from pytest_gpuperf.model.limits import LIMITS
+from pytest_gpuperf.model.limits import TIGHT
 
 SCRIPT = load_script(Path(__file__).parents[3] / "benchmarks" / "decision_power.py")
 
@@ -24,7 +24,7 @@ def test_blocks_are_decided_as_by_the_product(effect: float) -> None:
     for alpha, (codes, stops) in zip((1e-2, 1e-5), SCRIPT.decided(r, means, (1e-2, 1e-5)), strict=True):
         for row, (code, stop) in enumerate(zip(codes, stops, strict=True)):
             for used in range(1, stop + 1):
-                found = decide(r[row, :used].tolist(), LIMITS, alpha, means[row, :used].tolist())
+                found = decide(r[row, :used].tolist(), TIGHT, alpha, means[row, :used].tolist())
                 assert (found.name if found else "UNDECIDED") == names[code if used == stop else 3]
 
 

@@ -29,9 +29,8 @@ from pytest_gpuperf.judge.decision import (
     share,
     wants_pair,
 )
-from pytest_gpuperf.model.limits import LIMITS
+from pytest_gpuperf.model.limits import TIGHT
 
-TIGHT = LIMITS
 ratios = st.floats(-0.05, 0.05)
 
 

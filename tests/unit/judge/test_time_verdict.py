@@ -21,10 +21,10 @@ from pytest_gpuperf.judge.time_verdict import (
     record_bound,
     unchanged,
 )
-from pytest_gpuperf.model.limits import LIMITS
+from pytest_gpuperf.model.limits import TIGHT
 from pytest_gpuperf.model.verdict import Judgement, TimeFigures, Verdict
 
-CASE = TimeCase(key=KEY, target="nvidia-h200", limits=LIMITS, alpha=6e-4, record_ns=1000.0)
+CASE = TimeCase(key=KEY, target="nvidia-h200", limits=TIGHT, alpha=6e-4, record_ns=1000.0)
 CHANGED = dataclasses.replace(CASE, cause="the source changed")
 OBSTACLE = "its record names no commit: record it in a git repository, after a commit"
 
@@ -88,7 +88,7 @@ def test_slower_blocks_are_final_with_a_second_process() -> None:
     assert (figures.ratio, figures.before_ns) == (pytest.approx(1.02), pytest.approx(1000 / 1.02))
     assert (figures.after_ns, figures.tolerance, figures.method) == (1000.0, 0.005, "paired")
     assert figures.interval == pytest.approx((1.02, 1.02))
-    assert figures.log_e == pytest.approx(log_e_slower(one.r, LIMITS, one.means))
+    assert figures.log_e == pytest.approx(log_e_slower(one.r, TIGHT, one.means))
     assert alone.time is not None
     assert alone.time.confirm_blocks == 0
     assert figures.log_e is not None

@@ -18,7 +18,7 @@ from pytest_gpuperf.compile.machine_code.cubin import read_cubin, text_of
 from pytest_gpuperf.device.device_errors import NoDevice, TimerUnavailable
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.selftest import run
-from pytest_gpuperf.selftest.run import COPY, KERNELS, LIMITS, LOOP, Family, Trials
+from pytest_gpuperf.selftest.run import COPY, KERNELS, LOOP, TIGHT, Family, Trials
 from pytest_gpuperf.selftest.selftest_report import Control, KernelReport, SelftestReport, TimerReport, as_text
 
 Use = Callable[[SimulatedMachine], None]
@@ -52,7 +52,7 @@ def test_quick_self_test_of_a_quiet_machine(
         for kernel in timer.kernels:
             assert [(one.slower, one.comparisons) for one in kernel.controls] == [(0, 1), (1, 1), (1, 1)]
             assert kernel.smallest is not None
-            assert LIMITS.tolerance < kernel.smallest <= LIMITS.detect
+            assert TIGHT.tolerance < kernel.smallest <= TIGHT.detect
     printed = capsys.readouterr()
     assert "Timer cupti: tick 1 ns, overhead 2 ns" in printed.out
     assert "By graph, this machine resolves +0." in printed.out
@@ -154,7 +154,7 @@ def a_report(smallest: float | None) -> str:
     )
     kernel = KernelReport(kernel="copy", duration_ns=6e4, controls=controls, spread=0.0123, smallest=smallest)
     timer = TimerReport(name="cupti", tick_ns=32.0, overhead_ns=1.2, kernels=(kernel,))
-    return as_text(SelftestReport(schema=1, gpu="A GPU", driver="580", limits=LIMITS, timers=(timer,), seconds=9.0))
+    return as_text(SelftestReport(schema=1, gpu="A GPU", driver="580", limits=TIGHT, timers=(timer,), seconds=9.0))
 
 
 @pytest.mark.parametrize(("smallest", "words"), [

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pytest_gpuperf.judge.decision import Decision, decide
-from pytest_gpuperf.model.limits import LIMITS, Limits
+from pytest_gpuperf.model.limits import TIGHT, Limits
 from pytest_gpuperf.selftest.run import ALPHA, smallest_effect
 
 
@@ -25,7 +25,7 @@ def share_found(effect: float, limits: Limits) -> float:
     return found / runs
 
 
-@pytest.mark.parametrize("limits", [LIMITS, Limits(0.01, 0.02)])
+@pytest.mark.parametrize("limits", [TIGHT, Limits(0.01, 0.02)])
 def test_smallest_effect_is_found_by_the_decision_itself(limits: Limits) -> None:
     effect = smallest_effect(0.002, 60, limits, ALPHA)
     assert effect is not None
@@ -34,11 +34,11 @@ def test_smallest_effect_is_found_by_the_decision_itself(limits: Limits) -> None
 
 
 def test_smallest_effect_grows_with_the_spread_and_shrinks_with_the_budget() -> None:
-    least, more, short = (smallest_effect(*given, LIMITS, ALPHA) for given in ((0.0005, 60), (0.005, 60), (0.005, 28)))
+    least, more, short = (smallest_effect(*given, TIGHT, ALPHA) for given in ((0.0005, 60), (0.005, 60), (0.005, 28)))
     assert least == pytest.approx(0.0067, rel=0.05)
     assert least < more < short  # type: ignore[operator]
 
 
 def test_no_effect_is_found_where_blocks_are_few_or_wild() -> None:
-    assert smallest_effect(0.001, 5, LIMITS, ALPHA) is None
-    assert smallest_effect(2.0, 28, LIMITS, ALPHA) is None
+    assert smallest_effect(0.001, 5, TIGHT, ALPHA) is None
+    assert smallest_effect(2.0, 28, TIGHT, ALPHA) is None

@@ -16,7 +16,7 @@ from pytest_gpuperf.device.device_errors import GpuFault
 from pytest_gpuperf.device.launch import Kernel, Launch
 from pytest_gpuperf.judge.decision import ALPHA, Decision
 from pytest_gpuperf.model.evidence import KernelBinary, Parameter
-from pytest_gpuperf.model.limits import LIMITS
+from pytest_gpuperf.model.limits import TIGHT
 from pytest_gpuperf.timing.blocks import MOST_PAD, PAD_STEP, RELOAD_EVERY
 from pytest_gpuperf.timing.compare import Compared, compare
 from pytest_gpuperf.timing.cubin_reference import BaselineLaunch, CubinReference, MovingBuffers
@@ -70,7 +70,7 @@ def launch_of(gpu: Gpu, *arrays: Any, instructions: int = 200) -> Launch:
 
 def paired(gpu: Gpu, launch: Launch | None = None, *, reset: Any = None, seed: int = 7) -> Compared:
     reference = CubinReference(gpu, gpu.timer(), launch or launch_of(gpu), BaselineLaunch(binary()), reset=reset)
-    return compare(gpu, reference, LIMITS, ALPHA, seed=seed, duration_ns=1e4, budget_s=5.0)
+    return compare(gpu, reference, TIGHT, ALPHA, seed=seed, duration_ns=1e4, budget_s=5.0)
 
 
 def test_both_modules_are_loaded_anew_every_eighth_block_in_an_order_of_the_coin(gpu: Gpu) -> None:
@@ -87,7 +87,7 @@ def test_both_modules_are_loaded_anew_every_eighth_block_in_an_order_of_the_coin
 
 def test_blocks_move_the_buffers_of_both_sides_alike(gpu: Gpu) -> None:
     found = paired(gpu)
-    assert (found.comparison.decision(LIMITS, ALPHA), found.comparison.remarks) == (Decision.SAME, ())
+    assert (found.comparison.decision(TIGHT, ALPHA), found.comparison.remarks) == (Decision.SAME, ())
     places = [place for place, _ in itertools.groupby(gpu.runs)]
     assert len(set(places)) == len(places)  # never back to an earlier place...
     assert len(places) == 1 + len(found.comparison.r)  # ...and nowhere within a block, whichever side runs

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.judge.decision import ALPHA, Decision
-from pytest_gpuperf.model.limits import LIMITS
+from pytest_gpuperf.model.limits import TIGHT
 from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.timing.compare import compare
 from pytest_gpuperf.timing.process_reference import (
@@ -116,10 +116,10 @@ def test_pairs_of_processes_decide(links: tuple[Link, Link], ratio: float, mean_
             timeout_s=SOON_S,
         )  # fmt: skip
         found = compare(
-            here.device, reference, LIMITS, ALPHA, seed=3, duration_ns=mean_ns, budget_s=SOON_S
+            here.device, reference, TIGHT, ALPHA, seed=3, duration_ns=mean_ns, budget_s=SOON_S
         ).comparison  # fmt: skip
         links[0].send(Resume())
-    assert found.decision(LIMITS, ALPHA) is decision
+    assert found.decision(TIGHT, ALPHA) is decision
     assert found.ratio == pytest.approx(ratio, rel=0.002)
     assert len(here.pads) == len(there.pads) == len(set(there.pads))
     assert here.pads != there.pads
@@ -159,4 +159,4 @@ def test_a_side_that_ended_is_silent_or_sends_nonsense_is_lost(links: tuple[Link
 def test_work_of_a_few_microseconds_has_wider_limits(
     asked: tuple[float, float], duration_ns: float, wanted: tuple[float, float]
 ) -> None:
-    assert limits_of_processes(type(LIMITS)(*asked), duration_ns) == wanted
+    assert limits_of_processes(type(TIGHT)(*asked), duration_ns) == wanted
