@@ -50,6 +50,7 @@ class FaultPlugin:
         """The test that runs."""
         self._more = False
         """Whether a test follows."""
+        self._ended = threading.Event()
 
     @property
     def _run(self) -> Run:
@@ -108,6 +109,9 @@ class FaultPlugin:
             run.gpu_lost = item.nodeid
             pytest.fail(f"after this test the GPU was lost to its process: {fault}", pytrace=False)
 
+    def pytest_unconfigure(self) -> None:
+        self._ended.set()
+
     def _limit_s(self) -> float:
         """Seconds for which a call may wait for the GPU: more for a workload that is known to take long."""
         return max(self._timeout_s, TIMES_RECORDED * self._run.recorded_ns / 1e9)
@@ -121,8 +125,7 @@ class FaultPlugin:
         main = threading.main_thread().ident or 0
         seen: tuple[object, ...] = ()
         since = 0.0
-        while True:
-            time.sleep(min(POLL_S, self._limit_s() / 4))
+        while not self._ended.wait(min(POLL_S, self._limit_s() / 4)):
             device, item = self._run.opened, self._item
             if device is None or item is None:
                 continue

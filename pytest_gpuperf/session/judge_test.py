@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from pytest_gpuperf.advise.advisor import estimate_change, proven_causes
+from pytest_gpuperf.advise.comparison import Side
 from pytest_gpuperf.advise.roofs import change_of_limit
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.lookup import (
@@ -63,10 +64,10 @@ def judge_test(run: Run, test: TestRecord, *, whole: bool) -> str:
         if isinstance(options.task, RevisionTask):
             test.unrecorded = set(test.cubins)
         if options.gates:
-            for workload in list(test.workloads.values()):
+            for workload in judge_static(test, estimates):
                 unrecorded = unrecorded_cubins(run.store, workload, updates=options.update is not None)
                 test.unrecorded |= unrecorded & test.cubins.keys()
-                test.add(in_order(run, judge_static(run, workload, test, estimates)))
+                test.add(in_order(run, workload))
             _name_origins(run, test, whole=whole)
             if against is not None and test.unrecorded:
                 against.changed.add(test.node_id)
@@ -94,30 +95,44 @@ def _judged(work: WorkloadEvidence, judgements: Iterable[Judgement]) -> Workload
     return msgspec.structs.replace(work, judgements=tuple(judgements))
 
 
-def judge_static(run: Run, work: WorkloadEvidence, test: TestRecord, estimates: Estimates) -> WorkloadEvidence:
-    """The workload with its static judgements first, those on changed code corrected by an estimate."""
-    store, key, compiler, workloads = run.store, work.key, work.toolchain, test.workloads.values()
-    judged: dict[str, Judgement] = {}
-    made_by: dict[str, str] = {}
+def judge_static(test: TestRecord, estimates: Estimates) -> list[WorkloadEvidence]:
+    """The workloads with their static judgements first, those on changed code corrected by estimates.
+
+    One run of nvdisasm reads the changed code of them all.  Raises ``BaselineError``.
+    """
+    workloads = test.workloads.values()
+    comparisons = [WorkloadComparison(estimates, work, workloads, None) for work in workloads]
+    judged = [(one, list(_by_records(one))) for one in comparisons]
+    estimates.prepare(one.compared(arch) for one, found in judged for arch, _, is_open in found if is_open)
+    return [
+        _judged(one.work, [
+            *(_weighed(judgement, *one.sides(arch)) if is_open else judgement for arch, judgement, is_open in found),
+            *one.work.judgements,
+        ])
+        for one, found in judged
+    ]  # fmt: skip
+
+
+def _by_records(comparison: WorkloadComparison) -> Iterator[tuple[str, Judgement, bool]]:
+    """The judgement on each architecture by figures alone, and whether an estimate may correct it."""
+    work = comparison.work
     for arch, record in work.static.items():
-        old, made_by[arch] = baseline_of_any_compiler(store, arch, work, workloads)
-        launched = record if old is None else under_recorded_launch(record, old, arch)
+        old, compiler = baseline_of_any_compiler(comparison.estimates.store, arch, work, comparison.workloads)
         if old is None:
-            judged[arch] = missing_static(key, arch)
+            launched, found = record, missing_static(work.key, arch)
         else:
-            judged[arch] = compare_static(key, arch, old, launched, toolchains=(made_by[arch], compiler))
+            launched = under_recorded_launch(record, old, arch)
+            found = compare_static(work.key, arch, old, launched, toolchains=(compiler, work.toolchain))
         if unfit := why_unfit(launched, arch):
-            judged[arch] = msgspec.structs.replace(judged[arch], verdict=Verdict.WORSE, reason=unfit, fits=False)
-    changed = [arch for arch, one in judged.items() if made_by[arch] == compiler and may_change(one)]
-    comparison = WorkloadComparison(estimates, work, workloads, None)
-    if changed:
-        estimates.prepare(comparison.compared(arch) for arch in changed)
-    for arch in changed:
-        before, after = comparison.sides(arch)
-        is_price = any(one.direction == "worse" and one.what in LOCAL for one in judged[arch].changes)
-        cured = proven_causes(after, before) if is_price else ()  # local memory may have been the price of a cure
-        judged[arch] = with_estimate(judged[arch], estimate_change(before, after), proven_causes(before, after), cured)
-    return _judged(work, [*judged.values(), *work.judgements])
+            found = msgspec.structs.replace(found, verdict=Verdict.WORSE, reason=unfit, fits=False)
+        yield arch, found, compiler == work.toolchain and may_change(found)
+
+
+def _weighed(judgement: Judgement, before: Side, after: Side) -> Judgement:
+    """The judgement corrected by estimates of both versions, and by what the machine code proves."""
+    is_price = any(one.direction == "worse" and one.what in LOCAL for one in judgement.changes)
+    cured = proven_causes(after, before) if is_price else ()  # local memory may have been the price of a cure
+    return with_estimate(judgement, estimate_change(before, after), proven_causes(before, after), cured)
 
 
 def in_order(run: Run, work: WorkloadEvidence) -> WorkloadEvidence:

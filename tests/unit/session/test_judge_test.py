@@ -44,8 +44,7 @@ def kernel(new: StaticRecord, name: str = "copy", **fields: Any) -> WorkloadEvid
 
 def judged(run: Run, *works: WorkloadEvidence) -> Judgement:
     """The static judgement of the last one, of a test with all of them."""
-    test, estimates = of(*works), Estimates(run.store, {}, None)
-    return judge_static(run.shared, works[-1], test, estimates).judgements[0]
+    return judge_static(of(*works), Estimates(run.store, {}, None))[-1].judgements[0]
 
 
 # --- against the records ---------------------------------------------------------------------------
@@ -64,7 +63,7 @@ def test_verdict_is_that_on_the_record_of_the_same_name(run: Run) -> None:
     assert judged(run, kernel(static_record(block=BLOCK))).verdict is Verdict.UNCHANGED
     assert judged(run, kernel(static_record("c1", block=BLOCK))).verdict is Verdict.SAME
     one = workload("copy", judgement(Verdict.SAME), static=dict.fromkeys(("sm_90", "sm_80"), static_record()))
-    several = judge_static(run.shared, one, of(one), Estimates(run.store, {}, None))
+    (several,) = judge_static(of(one), Estimates(run.store, {}, None))
     assert [each.target for each in several.judgements] == ["sm_90", "sm_80", "nvidia-h200"]
 
 
@@ -100,6 +99,10 @@ class Comparison:
         self.proofs: dict[tuple[str, str], tuple[Change, ...]] = {}
         self.asked: list[tuple[str, str]] = []
 
+    def of(self, estimates: Any, work: WorkloadEvidence, workloads: Any, facts: None) -> Comparison:
+        self.estimates, self.work, self.workloads = estimates, work, workloads
+        return self
+
     def compared(self, arch: str) -> VersionPair:
         return VersionPair(arch, None, None)
 
@@ -114,7 +117,7 @@ class Comparison:
 @pytest.fixture
 def comparison(monkeypatch: pytest.MonkeyPatch) -> Comparison:
     made = Comparison()
-    monkeypatch.setattr(judge_test, "WorkloadComparison", lambda *given: made)
+    monkeypatch.setattr(judge_test, "WorkloadComparison", made.of)
     monkeypatch.setattr(judge_test, "estimate_change", lambda before, after: made.weight)
     monkeypatch.setattr(judge_test, "proven_causes", made.proven)
     return made
