@@ -38,6 +38,7 @@ DEMO_STAMP := $(VENV)/.installed-demo-$(MACHINE)
 TEST_STAMP := $(VENV)/.installed-test-$(MACHINE)
 CHECK_STAMP := $(VENV)/.installed-check-$(MACHINE)
 DOCS_STAMP := $(VENV)/.installed-docs
+SETUP_STAMP := $(VENV)/.installed-all-$(MACHINE)
 
 .PHONY: setup demo test test-setup lint check docs exercises matrix format clean
 .DEFAULT_GOAL := test
@@ -50,7 +51,7 @@ test: $(TEST_STAMP)
 
 test-setup: $(TEST_STAMP)
 
-setup: $(CHECK_STAMP) $(TEST_STAMP) $(DOCS_STAMP)
+setup: $(SETUP_STAMP)
 
 lint: $(CHECK_STAMP)
 	$(BIN)/ruff format --check .
@@ -107,3 +108,8 @@ $(CHECK_STAMP): $(MANIFESTS) $(PIP_STAMP)
 $(DOCS_STAMP): $(MANIFESTS) $(PIP_STAMP)
 	$(PIP_INSTALL) --group site
 	touch $@
+
+# All of the above in one call, which takes half the time of three.
+$(SETUP_STAMP): $(MANIFESTS) $(PIP_STAMP)
+	$(PIP_INSTALL) -e '.[$(DEMO_EXTRAS)]' --group check --group site
+	touch $(TEST_STAMP) $(CHECK_STAMP) $(DOCS_STAMP) $@

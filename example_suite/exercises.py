@@ -26,6 +26,9 @@ from pytest_gpuperf.report.document import read_report, rows_of
 
 SUITE = Path(__file__).parent
 ROOT = SUITE.parent
+sys.path.append(str(ROOT / "tests"))
+import warm_nvdisasm  # noqa: E402
+
 LESSONS = SUITE / "lesson_data"
 
 
@@ -59,6 +62,7 @@ def run(exercises: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Shown]:
         suite = Path(folder, SUITE.name)
         shutil.copytree(SUITE, suite, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", folder)
+        Path(folder, "conftest.py").write_text("import warm_nvdisasm\n\nwarm_nvdisasm.use()\n", encoding="utf-8")
         for exercise in exercises.values():
             (suite / exercise["file"]).write_text(changed(exercise), encoding="utf-8")
         command = [
@@ -66,8 +70,10 @@ def run(exercises: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Shown]:
             f"--gpuperf-baselines={ROOT / 'baselines'}", "--gpuperf-report=report.json", "--junit-xml=junit.xml",
             "-p", "no:cacheprovider", *(f"{SUITE.name}/test_{family}.py" for family in exercises),
         ]  # fmt: skip
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "CI": "", "CUDA_VISIBLE_DEVICES": ""}
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+        own = {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}", "CI": "", "CUDA_VISIBLE_DEVICES": ""}
+        with warm_nvdisasm.servers() as variables:  # each start of nvdisasm takes a quarter of a second
+            environment = {**os.environ, **own, **variables}
+            done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
         if done.returncode not in (0, 1):
             raise RuntimeError(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
         words = collections.defaultdict(str)

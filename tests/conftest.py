@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import light_pytest
 import pytest
 import warm_nvdisasm
 import warm_python
@@ -18,6 +19,7 @@ from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.read_options import CI_SERVICES
 
 pytest_plugins = ["pytester"]
+light_pytest.use()
 
 settings.register_profile("dev", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

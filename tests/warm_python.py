@@ -104,8 +104,10 @@ def main(place: str, launcher: str) -> None:
 
 def load() -> None:
     """Import what a child imports, the plugin as pytest does, and find the compiler."""
+    import light_pytest
     import pytest
 
+    light_pytest.use()
     with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
         pytest.main(["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "--collect-only", f"-c{os.devnull}", "."])
     import pytest_gpuperf

@@ -69,7 +69,7 @@ def test_a_remedy_names_what_is_missing(line: str, words: str) -> None:
     ("-Xptxas=-v,-O2", 'Name each option: "--ptxas-options=-v"', "--ptxas-options=-O2"),
 ])  # fmt: skip
 def test_a_remedy_names_the_option_to_give_instead(option: str, words: str, instead: str) -> None:
-    text = f"#include <cuda/std/atomic>\n{KERNEL}"
+    text = f"#include <cuda/std/climits>\n{KERNEL}"
     with pytest.raises(CompileError) as raised:
         compile_cubin(KernelSource(text, "f", options=(option,)), "sm_90")
     assert words in str(raised.value)
