@@ -1,7 +1,8 @@
 """The one rule of trust: under CI no stored cubin is launched that the default branch lacks.
 
-A cubin is machine code that nobody can review, so one that a change brought along is not launched.  Comparing figures
-needs no trust, and what was compiled by this run is no stored cubin.
+A cubin is machine code that nobody can review, so one that a change brought along is not launched.  The default branch
+has a cubin in its tree or pins it (``pin``).  Comparing figures needs no trust, and what was compiled by this run is no
+stored cubin.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
+from pytest_gpuperf.baselines import pin
 from pytest_gpuperf.baselines.git_objects import RevisionError, git_message, run_git
 from pytest_gpuperf.baselines.layout import cubin_named
 
@@ -50,7 +52,8 @@ class BaselineTrust:
             if found.returncode == 0:
                 commit = found.stdout.decode().strip()
                 files = run_git(self._folder, "ls-tree", "-r", "-z", "--name-only", "--full-tree", commit)
-                names = map(PurePosixPath, os.fsdecode(files.stdout).split("\0"))
+                pins = run_git(self._folder, "cat-file", "blob", f"{commit}:./{pin.FILE}")  # empty without the file
+                names = map(PurePosixPath, [*os.fsdecode(files.stdout).split("\0"), *pin.pinned(pins.stdout)])
                 name = f"{commit[:12]} of {place.removeprefix('refs/remotes/').removeprefix('refs/heads/')}{branch}"
                 return name, frozenset(filter(None, map(cubin_named, names)))
         raise RevisionError(

@@ -1,4 +1,4 @@
-"""``gpuperf baselines``: lists records, renames or removes them."""
+"""``gpuperf baselines``: lists records, renames or removes them, or pins them where they are not committed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from pytest_gpuperf.baselines import manifest
+from pytest_gpuperf.atomic_write import write_whole
+from pytest_gpuperf.baselines import manifest, pin
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.baseline_folder import add_folder, folder_of
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.evidence import Key
 
-USAGE = {"list": (0, 1, "one NAME or none"), "mv": (2, 2, "OLD NEW"), "rm": (1, 1, "one NAME")}
+USAGE = {
+    "list": (0, 1, "one NAME or none"), "mv": (2, 2, "OLD NEW"), "rm": (1, 1, "one NAME"), "pin": (0, 0, "no NAME"),
+}  # fmt: skip
 """How many names an action takes, at least and at most."""
 _WORKLOAD = re.compile(r"(?P<module>[^:]+)::(?P<test>.+?) \[(?P<workload>.+)\]")
 
@@ -26,7 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "names", nargs="*", metavar="NAME",
         help="a folder, a test file, a node id, or 'NODEID [workload]', as recorded: list NAME, mv OLD NEW, rm NAME; "
-        "to list or remove as a whole also a target (sm_80, nvidia-h200) or a compiler ('nvrtc 13.0.88')",
+        "to list or remove as a whole also a target (sm_80, nvidia-h200) or a compiler ('nvrtc 13.0.88'); pin writes "
+        f"{pin.FILE} into the current folder, which has to be pytest's root",
     )  # fmt: skip
     add_folder(parser)
 
@@ -39,6 +43,11 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     store = BaselineStore(folder_of(parsed.baselines, Path.cwd()))
     if parsed.action == "list":
         _list_records(store, *parsed.names, write=write)
+        return 0
+    if parsed.action == "pin":
+        content = pin.lines_of(store)
+        write_whole(Path(pin.FILE), content)
+        write(f"pinned  {numbered(len(pin.pinned(content)), 'file')} of {store.root}\nCommit {pin.FILE}.\n")
         return 0
     for line in edit(store, *parsed.names):
         write(f"{'moved' if parsed.action == 'mv' else 'removed'}  {line}\n")

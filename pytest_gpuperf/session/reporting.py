@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from pytest_gpuperf import stash
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
+from pytest_gpuperf.baselines.pin import require_pinned
 from pytest_gpuperf.formatting import escape_ci_commands
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.children import WORKER_ARGUMENTS, answer_signals, end_with_parent, interrupt, run_arguments
@@ -64,6 +66,11 @@ class Reporting:
     def pytest_sessionstart(self) -> None:
         if self.options.ncu and self._runs_tests and self.config.pluginmanager.hasplugin("dsession"):
             raise pytest.UsageError("--gpuperf-ncu: Nsight Compute counts in one process: leave -n out, or give -n 0")
+        if self.options.gates and self.options.update is None and not self.options.against:
+            try:
+                require_pinned(self.config.rootpath, stash.run_of(self.config).store)
+            except BaselineError as problem:
+                raise pytest.UsageError(str(problem)) from None
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         if self.options.ncu and self._runs_tests:

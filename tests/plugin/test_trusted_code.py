@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from suite_under_test import FILES, KERNEL, RECORD, Suite, baselines_of
 
 from pytest_gpuperf.baselines.cubin_store import compressed
 from pytest_gpuperf.baselines.layout import cubin_path
+from pytest_gpuperf.cli import command_line
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
 
@@ -124,6 +126,33 @@ def test_cubin_of_the_base_is_launched_for_a_change(project: Suite) -> None:
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["work  SLOWER *", "    tolerance *, paired,*"])
     assert was_launched(project)
+
+
+def test_folder_elsewhere_is_launched_as_far_as_the_default_branch_pins_it(
+    project: Suite, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Outside of the repository; what is pinned is what is there, before any test runs."""
+    folder = project.path.parent / f"{project.path.name}-data"
+    shutil.move(project.path / "baselines", folder)
+    commit(project.path)
+    project.edit("test_suite.py", "-DSTEPS=100", CHANGED)
+    gate = ("--gpuperf", f"--gpuperf-baselines={folder}", NODE)
+    project.run(*gate).stdout.fnmatch_lines(["*its baseline's cubin came with this change (it is not in *"])
+    pin = ["baselines", "pin", "--baselines", str(folder)]
+    assert command_line.main(pin) == 0
+    assert capsys.readouterr().out.endswith(f" files of {folder}\nCommit baselines.sha256.\n")
+    subprocess.run(["sha256sum", "--check", "--quiet", project.path / "baselines.sha256"], cwd=folder, check=True)
+    project.run(*gate).stdout.fnmatch_lines(["*its baseline's cubin came with this change (it is not in *"])
+    commit(project.path)
+    project.run(*gate).stdout.fnmatch_lines(["work  SLOWER *", "    tolerance *, paired,*"])
+    (folder / "manifest.json").unlink()
+    (folder / "sm_90/test_more.jsonl").write_text("")
+    refused = project.run(*gate)
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    refused.stderr.fnmatch_lines([
+        f"ERROR: baselines.sha256 pins another state of {folder}: manifest.json is missing, sm_90/test_more.jsonl is "
+        f"not pinned. To do: get the state that it pins, or pin this one: in {project.path} gpuperf {' '.join(pin)}"
+    ])  # fmt: skip
 
 
 def swap(suite: Suite) -> None:
