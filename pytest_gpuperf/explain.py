@@ -104,7 +104,8 @@ class Estimates:
         if not lines:
             return list(advice)
         case = static_case(before, after)
-        was, now = sites_of_both(codes, launched=after.estimate is not None and after.estimate.launched)
+        launched = after.estimate is not None and after.estimate.launched
+        was, now = sites_of_both(codes, self._cache, launched=launched)
         scale = case.scale if case is not None else 1.0
         return [_at_line(one, faults(one, was, now, scale, lines)) for one in advice]
 

@@ -11,10 +11,9 @@ from pytest_gpuperf.advise.comparison import SECTOR_BYTES, WARP, change
 from pytest_gpuperf.advise.usage_from_code import WAVEFRONT_BYTES
 from pytest_gpuperf.advise.waiting_rules import WAITS_FOR
 from pytest_gpuperf.compile.machine_code.line_table import SourceLine
-from pytest_gpuperf.compile.warp_model.sites import Site
+from pytest_gpuperf.compile.warp_model.sites import Site, Sites
 from pytest_gpuperf.model.verdict import Advice, Change
 
-Sites = Mapping[int, Site]
 Figure = Callable[[Site], float | None]
 
 

@@ -49,9 +49,10 @@ def lines_of(
     without line information, and where the compiler makes other machine code today.
     """
     with contextlib.suppress(BadCubin, CompileProblem, ToolchainMissing):
-        table = line_table(code.cubin, code.symbol, code.arch)
+        table = line_table(code.cubin, code.symbol, code.arch, cache)
         if not table and listing is not None:
-            table = line_table(_with_lines(listing.source, code.arch, profile, cache), code.symbol, code.arch)
+            lined = _with_lines(listing.source, code.arch, profile, cache)
+            table = line_table(lined, code.symbol, code.arch, cache)
         found = {origin: _own_line(origin, listing, root) for origin in set(table.values())}
         return {address: line for address, origin in table.items() if (line := found[origin]) is not None}
     return {}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from pytest_gpuperf.compile.cache import CompileCache, remembered
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.machine_code.elf import STT_FUNC
 from pytest_gpuperf.compile.machine_code.sass import printed
@@ -29,7 +31,7 @@ Origin = tuple[SourceLine, ...]
 """The line of an instruction, then that of the call at which its function is inlined, up to the kernel's own."""
 
 
-def line_table(cubin: bytes, symbol: str, arch: str) -> Mapping[int, Origin]:
+def line_table(cubin: bytes, symbol: str, arch: str, cache: CompileCache | None = None) -> Mapping[int, Origin]:
     """Origins of a kernel's instructions by address; empty for a cubin without line information.
 
     Raises ``BadCubin`` and ``ToolchainMissing``.
@@ -38,9 +40,16 @@ def line_table(cubin: bytes, symbol: str, arch: str) -> Mapping[int, Origin]:
     index = next((one.index for one in elf.symbols if one.name == symbol and one.type == STT_FUNC), None)
     if elf.section(_SECTION) is None or index is None:
         return {}
+    tool = disassembler()
+    parts = ("line table", hashlib.sha256(cubin).digest(), index, tool.version)
+    options = ("-gi", "-c", "-fun", str(index))
+    return remembered(cache, parts, dict[int, Origin], lambda: _origins(printed(tool, arch, cubin, *options)))
+
+
+def _origins(text: str) -> dict[int, Origin]:
     found: dict[int, Origin] = {}
     origin, begins = Origin(), True
-    for entry in _ENTRY.finditer(printed(disassembler(), arch, cubin, "-gi", "-c", "-fun", str(index))):
+    for entry in _ENTRY.finditer(text):
         if entry["line"]:
             origin = (*(() if begins else origin), SourceLine(entry["file"], int(entry["line"])))
         elif entry["at"] and origin:

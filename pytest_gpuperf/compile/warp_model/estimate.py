@@ -10,20 +10,22 @@ from typing import NamedTuple
 
 import msgspec
 
-from pytest_gpuperf.compile.cache import CompileCache
+from pytest_gpuperf.compile.cache import CompileCache, remembered
 from pytest_gpuperf.compile.compile_errors import BadCubin
 from pytest_gpuperf.compile.machine_code.binary import executable
 from pytest_gpuperf.compile.machine_code.cubin import Cubin, parameter_base, read_cubin, text_of
 from pytest_gpuperf.compile.machine_code.sass import Instruction, disassemble
 from pytest_gpuperf.compile.toolkit import disassembler
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
-from pytest_gpuperf.compile.warp_model.sites import Site, sites_of
+from pytest_gpuperf.compile.warp_model.sites import Sites, sites_of
 from pytest_gpuperf.compile.warp_model.walk import MODEL_VERSION, DecodedKernel, dry_run, visits_of
 from pytest_gpuperf.garbage import no_collection
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
 KEPT = 16
 """Programs that are kept while others are walked: a version is often compared with several."""
+
+Disassembled = tuple[Cubin, tuple[Instruction, ...]]
 
 
 class KernelCode(NamedTuple):
@@ -74,22 +76,25 @@ def estimates_of(several: Iterable[Versions], cache: CompileCache | None = None)
     return found
 
 
-def sites_of_both(versions: Versions, *, launched: bool) -> tuple[Mapping[int, Site], Mapping[int, Site]]:
+def sites_of_both(versions: Versions, cache: CompileCache | None = None, *, launched: bool) -> tuple[Sites, Sites]:
     """The instructions of two versions by address, as they are ``launched`` or of no launch in particular.
 
     Nothing of one that is missing, or too long to walk.  Raises ``ToolchainMissing``.
     """
-    readable = _disassembled(code._replace(launch=None) for code in versions if code is not None)
 
-    def sites(code: KernelCode | None) -> Mapping[int, Site]:
+    def made() -> tuple[Sites, Sites]:
+        readable = _disassembled(code._replace(launch=None) for code in versions if code is not None)
+        return sites(readable, versions[0]), sites(readable, versions[1])
+
+    def sites(readable: Mapping[KernelCode, Disassembled], code: KernelCode | None) -> Sites:
         if code is None or (bare := code._replace(launch=None)) not in readable:
             return {}
         return sites_of(visits_of(_decoded(bare, *readable[bare]), code.launch if launched else None) or ())
 
-    return sites(versions[0]), sites(versions[1])
+    return remembered(cache, ("sites", _key(versions), launched), tuple[Sites, Sites], made)
 
 
-def _disassembled(codes: Iterable[KernelCode]) -> Mapping[KernelCode, tuple[Cubin, tuple[Instruction, ...]]]:
+def _disassembled(codes: Iterable[KernelCode]) -> Mapping[KernelCode, Disassembled]:
     """The kernels that can be read, each once."""
     cubins: dict[KernelCode, Cubin] = {}
     texts: dict[str, dict[KernelCode, bytes]] = {}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from pytest_gpuperf.compile.warp_model.accesses import Visit
 from pytest_gpuperf.compile.warp_model.arithmetic import WARP
@@ -31,7 +30,7 @@ class Site:
     """Of 32 bytes, per request to global memory; None: data decide, or it is none."""
     wavefronts: float | None = None
     """Per request to shared memory; None: data decide, or it is none."""
-    waits: defaultdict[str, float] = dataclasses.field(default_factory=lambda: defaultdict(float))
+    waits: dict[str, float] = dataclasses.field(default_factory=dict)
     """Cycles that it waits, by the class of the instruction that it waits for."""
     divisions: float = 0.0
     """Divisions and roots with a slow path that begin here."""
@@ -46,15 +45,18 @@ class Site:
         return WARP * (1 - self.lost / self.inside) if self.inside else WARP
 
 
-def sites_of(visits: Iterable[Visit]) -> Mapping[int, Site]:
+Sites = dict[int, Site]
+
+
+def sites_of(visits: Iterable[Visit]) -> Sites:
     """The instructions of a way, by address."""
-    found: dict[int, Site] = {}
+    found: Sites = {}
     for visit in visits:
         step, pattern = visit.step, visit.pattern
         site = found.get(step.address) or Site((step.operation, *sorted(step.modifiers)), step.klass, visit.caller)
         found[step.address] = site
         site.times += visit.times
-        site.waits[visit.waited_for] += visit.times * visit.waited
+        site.waits[visit.waited_for] = site.waits.get(visit.waited_for, 0.0) + visit.times * visit.waited
         site.divisions += visit.times * visit.divides
         for branch, share in visit.lost:
             found[branch].lost += visit.times * share
