@@ -17,7 +17,7 @@ from pytest_gpuperf.model.verdict import Advice, Change
 Figure = Callable[[Site], float | None]
 
 
-class Kind(NamedTuple):
+class SiteFigures(NamedTuple):
     """How a cause shows in single instructions."""
 
     cost: Figure
@@ -34,8 +34,8 @@ class Kind(NamedTuple):
 PER_WARP = "per warp"
 
 
-def _of_class(*classes: str) -> Kind:
-    return Kind(lambda site: site.times if site.klass in classes else 0.0, lambda site: site.times, PER_WARP, 0.0)
+def _of_class(*classes: str) -> SiteFigures:
+    return SiteFigures(lambda site: site.times if site.klass in classes else 0.0, lambda site: site.times, PER_WARP, 0.0)
 
 
 def _sectors_in_excess(site: Site) -> float:
@@ -53,23 +53,23 @@ def _requested_bytes(site: Site) -> float:
 _LOCAL = _of_class("local_load", "local_store")
 _KINDS = {
     "register spilling": _LOCAL, "stack from run-time indexing": _LOCAL, "address of a local variable": _LOCAL,
-    "uncoalesced access": Kind(_sectors_in_excess, lambda site: site.sectors, "sectors per request"),
-    "bank conflicts": Kind(_wavefronts_in_excess, lambda site: site.wavefronts, "wavefronts per request"),
-    "redundant global traffic": Kind(_requested_bytes),
-    "lost vectorisation": Kind(
+    "uncoalesced access": SiteFigures(_sectors_in_excess, lambda site: site.sectors, "sectors per request"),
+    "bank conflicts": SiteFigures(_wavefronts_in_excess, lambda site: site.wavefronts, "wavefronts per request"),
+    "redundant global traffic": SiteFigures(_requested_bytes),
+    "lost vectorisation": SiteFigures(
         lambda site: site.requests, lambda site: site.bytes or None, "bytes per lane", is_worse=operator.lt
     ),
     "double-precision literals": _of_class("fp64"), "lost tensor cores": _of_class("fp32"),
-    "slow-path division": Kind(lambda site: site.divisions),
-    "divergence": Kind(lambda site: site.lost, lambda site: site.side_lanes, f"of {WARP} lanes", WARP, operator.lt),
-    "instruction growth": Kind(lambda site: site.times), "barrier stalls": _of_class("barrier"),
+    "slow-path division": SiteFigures(lambda site: site.divisions),
+    "divergence": SiteFigures(lambda site: site.lost, lambda site: site.side_lanes, f"of {WARP} lanes", WARP, operator.lt),
+    "instruction growth": SiteFigures(lambda site: site.times), "barrier stalls": _of_class("barrier"),
 }  # fmt: skip
 """Causes that lie in single instructions; launch, occupancy and caches do not."""
 
 
-def _kind_of(cause: Advice) -> Kind | None:
+def _kind_of(cause: Advice) -> SiteFigures | None:
     awaited = cause.evidence[0].what.partition(WAITS_FOR)[2].replace(" ", "_") if cause.evidence else ""
-    return Kind(lambda site: site.waits.get(awaited, 0.0)) if awaited else _KINDS.get(cause.cause)
+    return SiteFigures(lambda site: site.waits.get(awaited, 0.0)) if awaited else _KINDS.get(cause.cause)
 
 
 def has_place(cause: Advice) -> bool:
@@ -124,7 +124,7 @@ def _by_pattern(cost: Figure, sites: Iterable[Site]) -> defaultdict[tuple[object
     return found
 
 
-def _change(kind: Kind, sites: Sequence[Site], was: Sites) -> Change | None:
+def _change(kind: SiteFigures, sites: Sequence[Site], was: Sites) -> Change | None:
     """The figure of the first of these instructions, and the mean of those of its class in the baseline, if better."""
     site = sites[0]
     alike = [one for one in was.values() if one.klass == site.klass and (kind.cost(one) or one.requests)]
