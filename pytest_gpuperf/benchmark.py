@@ -1,7 +1,7 @@
 """The fixture of pytest-benchmark, gated: ``pytest_plugins = ["pytest_gpuperf.benchmark"]`` in a ``conftest.py``.
 
 ``benchmark(f, *args, **kwargs)`` and ``benchmark.pedantic`` measure device time as ``gpuperf`` does, against baselines;
-under plain ``pytest`` each runs once.  The gate chooses how often a function runs, and ``stats`` is not there.
+under plain ``pytest`` each runs once.  The gate chooses how often a function runs.
 """
 
 from __future__ import annotations
@@ -13,14 +13,41 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_gpuperf.api.gpu_perf import GpuPerf
+    from pytest_gpuperf.workload.measurement import Measurement
+
+
+_NOT_RUN: Any = object()
+
+
+class Stats:
+    """``stats["mean"]`` or ``stats.stats.mean``, seconds.  Under plain ``pytest`` the first read ends the test, passed.
+
+    There is one figure, the device time of a run; so median, least and most are the same.
+    """
+
+    def __init__(self, measurement: Measurement) -> None:
+        self.stats = self
+        self._measurement = measurement
+
+    @property
+    def mean(self) -> float:
+        return self._measurement.time_ns / 1e9
+
+    median = min = max = mean
+
+    def __getitem__(self, name: str) -> float:
+        return float(getattr(self, name))
 
 
 class Benchmark:
-    """Called as pytest-benchmark's; ``group`` and ``extra_info`` are kept for the test alone."""
+    """Called as pytest-benchmark's; ``name``, ``group`` and ``extra_info`` are kept for the test alone."""
 
-    def __init__(self, gpuperf: GpuPerf) -> None:
-        self.group: str | None = None
+    def __init__(self, gpuperf: GpuPerf, item: pytest.Item) -> None:
+        marker = item.get_closest_marker("benchmark")
+        self.name, self.fullname = item.name, item.nodeid
+        self.group: str | None = marker.kwargs.get("group") if marker is not None else None
         self.extra_info: dict[str, Any] = {}
+        self.stats: Stats | None = None
         self._gpuperf = gpuperf
 
     def __call__(self, function_to_benchmark: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -29,31 +56,46 @@ class Benchmark:
 
     def pedantic(
         self, target: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None,
-        setup: Callable[[], Any] | None = None, **_rounds: int,
+        setup: Callable[[], Any] | None = None, teardown: Callable[..., Any] | None = None, **_rounds: int,
     ) -> Any:  # fmt: skip
         """The same; ``setup`` is called before each run, untimed, and may return the run's arguments.
 
-        Numbers of rounds, iterations and warm-ups have no effect.
+        So is ``teardown``, with them, after each.  Numbers of rounds, iterations and warm-ups have no effect.
         """
-        given: list[Any] = [args, kwargs or {}]
-        results: list[Any] = [None]
+        inputs: list[Any] = [args, kwargs or {}]
+        result, waits = _NOT_RUN, False
+
+        def clean_up() -> None:
+            nonlocal waits
+            if waits and teardown is not None:
+                teardown(*inputs[0], **inputs[1])
+            waits = False
 
         def prepare() -> None:
-            given[:] = (setup is not None and setup()) or given
+            clean_up()
+            inputs[:] = (setup is not None and setup()) or inputs
 
         def run() -> None:
-            results[0] = target(*given[0], **given[1])
+            nonlocal result, waits
+            result, waits = target(*inputs[0], **inputs[1]), True
 
-        name = getattr(target, "__name__", "benchmark")
-        self._gpuperf(run, name=name, reset=None if setup is None else prepare)
-        return results[0]
+        name, reset = getattr(target, "__name__", "benchmark"), prepare if setup or teardown else None
+        try:
+            self.stats = Stats(self._gpuperf(run, name=name, reset=reset))
+        finally:
+            clean_up()
+        if result is _NOT_RUN:  # without a GPU, where this ends the test
+            _ = self.stats.mean
+        return result
 
 
 @pytest.fixture
-def benchmark(gpuperf: GpuPerf) -> Benchmark:
+def benchmark(gpuperf: GpuPerf, request: pytest.FixtureRequest) -> Benchmark:
     """Measure a function on the GPU."""
-    return Benchmark(gpuperf)
+    return Benchmark(gpuperf, request.node)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "benchmark(group=None, **more): of pytest-benchmark; it has no effect")
+    if config.pluginmanager.hasplugin("benchmark"):  # it refuses a fixture of another plugin; its flags stay known
+        config.pluginmanager.unregister(name="benchmark")
+    config.addinivalue_line("markers", "benchmark(group=None, **more): of pytest-benchmark; it names a group")

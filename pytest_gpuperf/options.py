@@ -74,7 +74,7 @@ def _list_of(is_item: Callable[[str], bool], accepts: str) -> Kind:
 SWITCH = Kind("true or false", bool)
 FOLDER, ENVIRONMENT, REVISION = (Kind(name, str) for name in ("a folder", "a folder or a Python", "a git revision"))
 HERE = "this working tree"
-"""What another environment runs where no revision is named."""
+"""The value of ``against`` where another environment runs the tests of no other revision."""
 ARCHITECTURES = _list_of(SPELLINGS.__contains__, f"architectures separated by commas, of {', '.join(SPELLINGS)}")
 METRIC_NAMES = _list_of(
     lambda word: word in METRIC_SETS or is_metric(word),
@@ -210,6 +210,11 @@ class Options:
     def is_child(self) -> bool:
         """Whether this process measures for another one and gates nothing itself."""
         return self.task is not None
+
+    @property
+    def other_tree(self) -> bool:
+        """Whether the other side of a comparison has a worktree of its own."""
+        return self.against != HERE
 
     @property
     def new(self) -> Action:

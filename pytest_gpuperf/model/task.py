@@ -108,8 +108,6 @@ def read_task(path: Path) -> ChildTask:
 # --- a revision ----------------------------------------------------------------------------------
 
 REVISION_FILE = "revision.json"
-EVIDENCE = ".evidence"
-"""Ending of the folder next to a worktree that has the evidence of its tests; its next run replaces it."""
 
 
 class Revision(Record, frozen=True):

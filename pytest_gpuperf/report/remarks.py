@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.result import Outcome, TestEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.options import HERE, UPDATE_MODES, Options
+from pytest_gpuperf.options import UPDATE_MODES, Options
 from pytest_gpuperf.report.document import Row
 from pytest_gpuperf.report.order import counted
 from pytest_gpuperf.results import Results
@@ -166,6 +166,6 @@ def _again(options: Options) -> str:
     if options.ncu:
         parts.append(f"--gpuperf-ncu={','.join(options.ncu)}")
     if options.against:
-        parts += [f"--gpuperf-against={options.against}"] if options.against != HERE else []
+        parts += [f"--gpuperf-against={options.against}"] if options.other_tree else []
         parts += [f"--gpuperf-against-env={options.against_env}"] if options.against_env else []
     return f"{with_flags(shlex.join(parts), options.repeated)} --lf"

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 
@@ -20,12 +20,10 @@ import pytest
 from pytest_gpuperf import stash
 from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.baselines.git_objects import RevisionError
-from pytest_gpuperf.compile.cache import default_folder
 from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.model.evidence import Key, is_below
-from pytest_gpuperf.model.task import EVIDENCE, REVISION_FILE, Revision
+from pytest_gpuperf.model.task import REVISION_FILE, Revision
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.options import HERE
 from pytest_gpuperf.process.children import progress_of
 from pytest_gpuperf.process.repository import commit_of
 from pytest_gpuperf.results import TestsFound, may_measure
@@ -80,7 +78,7 @@ class Against:
                 process_for(self._run, self._revision)
 
     def _check_out(self) -> None:
-        """Let the options name the folder for its evidence, next to its worktree."""
+        """Let the options name a folder of this run for its evidence."""
         config, options = self._config, self._config.stash[stash.OPTIONS]
         try:
             revision = check_out(config, options.against, Run(config, options).targets)
@@ -88,10 +86,9 @@ class Against:
             raise pytest.UsageError(f"--gpuperf-against={options.against}: {problem}") from None
         places_there(config, revision)
         progress_of(config)(f"comparing with {revision.name}")
-        tree = revision.tree if options.against != HERE else default_folder() / "environment"
-        folder = tree.with_suffix(EVIDENCE)  # this run's own, as a worktree is
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+        made = tempfile.TemporaryDirectory(prefix="gpuperf-", ignore_cleanup_errors=True)
+        config.add_cleanup(made.cleanup)
+        folder = Path(made.name)
         write_whole(folder / REVISION_FILE, msgspec.json.encode(revision, enc_hook=str))
         options = config.stash[stash.OPTIONS] = type(options)(**{**vars(options), "baselines": folder})
         config.stash[stash.RUN] = Run(config, options, self._run.results)
@@ -228,10 +225,12 @@ def differences(python: Path) -> str:
     """What another environment has in other versions than this one.  Raises ``pytest.UsageError``."""
     found = []
     for one in (str(python), sys.executable):
-        done = subprocess.run([one, "-c", VERSIONS], capture_output=True, text=True, timeout=ANSWER_S, check=False)
-        if done.returncode:
-            raise pytest.UsageError(f"--gpuperf-against-env: {one} does not run: {done.stderr.strip()[-200:]}")
-        found.append(json.loads(done.stdout))
+        try:
+            done = subprocess.run([one, "-c", VERSIONS], capture_output=True, text=True, timeout=ANSWER_S, check=True)
+            found.append(dict(json.loads(done.stdout)))
+        except (OSError, ValueError, TypeError, subprocess.SubprocessError) as problem:
+            said = str(getattr(problem, "stderr", None) or problem).strip()[-200:]
+            raise pytest.UsageError(f"--gpuperf-against-env: {one} does not run as a Python: {said}") from None
     there, here = found
     other = [name for name in sorted({*there, *here}, key=str.lower) if there.get(name) != here.get(name)]
     listed = [f"{name} {there.get(name, 'none')} -> {here.get(name, 'none')}" for name in other]

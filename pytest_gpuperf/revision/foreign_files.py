@@ -18,7 +18,6 @@ import pytest
 from pytest_gpuperf import stash
 from pytest_gpuperf.compile.cache import default_folder
 from pytest_gpuperf.model.task import RevisionTask
-from pytest_gpuperf.options import HERE
 from pytest_gpuperf.revision.imports import imported, installed_folders, within
 from pytest_gpuperf.revision.worktree import repository_of, working_trees
 
@@ -116,8 +115,8 @@ def foreign_files_of(config: pytest.Config) -> ForeignFiles:
             tree, others = task.tree, task.others
         else:
             tree = repository_of(config.rootpath).top
-            here = config.stash[stash.OPTIONS].against == HERE
-            others = () if here else tuple(one for one in working_trees(tree) if one != tree)
+            alone = not config.stash[stash.OPTIONS].other_tree
+            others = () if alone else tuple(one for one in working_trees(tree) if one != tree)
         on_path = config.getini("pythonpath")
         config.stash[FOREIGN] = ForeignFiles(config.rootpath.resolve(), on_path, others, tree)
     return config.stash[FOREIGN]

@@ -22,7 +22,6 @@ from pytest_gpuperf import stash
 from pytest_gpuperf.baselines.git_objects import NO_HOOKS, GitFolder, RevisionError, git_message, is_shallow, run_git
 from pytest_gpuperf.compile.cache import default_folder, make_private
 from pytest_gpuperf.model.task import Revision
-from pytest_gpuperf.options import HERE
 
 MERGE_BASE = "merge-base:"
 """Before a revision: the commit that it and the present one descend from."""
@@ -82,12 +81,13 @@ def described(folder: Path, commit: str) -> str:
 def check_out(config: pytest.Config, ref: str, archs: tuple[str, ...]) -> Revision:
     """The revision ``ref`` in a worktree that this process holds until the end of its run.  Raises ``RevisionError``.
 
-    ``HERE`` is the working tree itself.  ``archs`` are the architectures that its machine code is to be made for.
+    Another environment alone has the working tree itself.  ``archs`` are the architectures that its machine code is
+    to be made for.
     """
-    root = config.rootpath.resolve()
+    root, options = config.rootpath.resolve(), config.stash[stash.OPTIONS]
     top = repository_of(root).top
-    if ref == HERE:
-        name = f"{ref} in {config.stash[stash.OPTIONS].against_env}"
+    if not options.other_tree:
+        name = f"{ref} in {options.against_env}"
         return Revision(commit=ref, name=name, archs=archs, top=top, tree=top)
     commit = resolve(root, ref)
     held = contextlib.ExitStack()

@@ -136,8 +136,9 @@ def test_another_environment_runs_the_same_working_tree(project: Suite, monkeypa
     assert (result.ret, outcome(result)) == (1, {"failed": 1}), result.stdout.str()
     words = "*spill*0 -> *", "*this working tree in */env/bin/python*", "*-against-env=*env/bin/python *--lf"
     result.stdout.fnmatch_lines(["*WORSE*", *words])
-    project.write("env/bin/python", "#!/bin/sh\nexit 1\n")
-    assert "does not run" in project.run(*compared).stderr.str()
+    for text in ("#!/bin/sh\nexit 1\n", "#!/bin/sh\necho 5\n", "no program"):
+        project.write("env/bin/python", text)
+        assert "env/bin/python does not run as a Python: " in project.run(*compared).stderr.str()
 
 
 def test_selection_is_that_of_both_sides(project: Suite) -> None:

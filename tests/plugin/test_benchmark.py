@@ -2,42 +2,92 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
 from suite_under_test import RECORD, SIMULATED, Suite
 
 BENCHMARKS = """
 import pytest
 
-@pytest.fixture
-def launch(cuda_kernel, gpu):
-    a = gpu.random(1024, seed=1)
-    return cuda_kernel("work.cu", "work", options=["-DSTEPS=100"]).launch(8, 256, (a, gpu.empty_like(a), 1024))
+ROWS = [1 << 10, 1 << 12]
 
-@pytest.mark.benchmark(group="copies", min_rounds=3)
-def test_call(benchmark, launch):
-    def twice(times, *, more):
-        for _ in range(times + more):
-            launch()
-        return "done"
-    benchmark.extra_info["size"] = 1024
-    assert benchmark(twice, 1, more=1) == "done"
+@pytest.fixture(params=ROWS, ids=lambda rows: f"{rows}_rows")
+def frame(request, cuda_kernel, gpu):
+    a = gpu.random(request.param, seed=1)
+    kernel = cuda_kernel("work.cu", "work", options=["-DSTEPS=100"])
+    return kernel.launch(request.param // 256, 256, (a, gpu.empty_like(a), request.param))
 
-def test_pedantic(benchmark, launch):
-    made = []
+def bench_apply(frame, times, *, more=0):
+    for _ in range(times + more):
+        frame()
+    return "done"
+
+@pytest.mark.benchmark(group="apply", min_rounds=3, warmup=True)
+class TestApply:
+    @pytest.mark.parametrize("times", [1, 3])
+    def test_call(self, benchmark, frame, times):
+        benchmark.extra_info["times"] = times
+        assert benchmark(bench_apply, frame, times, more=1) == "done"
+        assert benchmark.group == "apply"
+        assert benchmark.name in benchmark.fullname
+
+    def test_decorator(self, benchmark, frame):
+        benchmark.group = "other"
+
+        @benchmark
+        def result():
+            frame()
+            return 5
+
+        assert result == 5
+
+def test_pedantic(benchmark, frame):
+    made, gone = [], []
+
     def prepare():
         made.append(len(made))
-        return (made[-1],), {}
-    def once(number):
-        launch()
-        return number
-    assert benchmark.pedantic(once, setup=prepare, rounds=5, iterations=1, warmup_rounds=2) == made[-1]
+        return (made[-1],), {"scale": 2}
+
+    def once(number, scale):
+        frame()
+        return number * scale
+
+    given = dict(setup=prepare, teardown=lambda number, scale: gone.append(number))
+    assert benchmark.pedantic(once, rounds=5, iterations=1, warmup_rounds=2, **given) == 2 * made[-1]
+    assert made == gone
+
+def test_arguments(benchmark, frame):
+    benchmark.pedantic(bench_apply, args=(frame, 1), kwargs={"more": 1}, rounds=3)
+
+def test_rate(benchmark, frame):
+    benchmark(bench_apply, frame, 4)
+    seconds = benchmark.stats["mean"]
+    assert seconds == benchmark.stats.stats.mean == benchmark.stats.stats.min
+    benchmark.extra_info["GB/s"] = 8e-9 * frame.arguments[0].size / seconds
+    assert 1e-6 < seconds < 1e-3
 """
 
 
-def test_it_is_gated_without_edits(suite: Suite) -> None:
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "pytest-benchmark"])
+def test_it_is_gated_without_edits(suite: Suite, beside: bool) -> None:
+    """The other plugin, where it is installed, leaves the fixture to the one of the conftest."""
+    if beside:
+        pytest.importorskip("pytest_benchmark")
+    flags = ("--benchmark-disable-gc",) if beside else ("-p", "no:benchmark")
     suite.write("conftest.py", f'{SIMULATED}\npytest_plugins = ["pytest_gpuperf.benchmark"]\n')
     suite.write("test_suite.py", BENCHMARKS)
-    suite.run("--strict-markers").assert_outcomes(passed=2)
-    suite.run(*RECORD).assert_outcomes(passed=2)
-    result = suite.run("--gpuperf", "--gpuperf-time=all", "--gpuperf-open=warn")
-    result.assert_outcomes(passed=2)
-    result.stdout.fnmatch_lines(["*twice*", "*once*"])
+    suite.run("--strict-markers", *flags).assert_outcomes(passed=12)
+    suite.run(*RECORD, *flags).assert_outcomes(passed=12)
+    result = suite.run("--gpuperf", "--gpuperf-time=all", "--gpuperf-open=warn", *flags)
+    result.assert_outcomes(passed=12)
+    last = json.loads((suite.path / ".gpuperf/last-run.json").read_text())
+    named = {work["key"]["workload"] for test in last["tests"] for work in test["workloads"] if work.get("time")}
+    assert named == {"bench_apply", "result", "once"}
+
+
+def test_it_is_static_only_without_a_gpu(suite: Suite) -> None:
+    """Assertions on results and times included."""
+    suite.write("conftest.py", 'pytest_plugins = ["pytest_gpuperf.benchmark"]\n')
+    suite.write("test_suite.py", BENCHMARKS)
+    assert "12 static only" in suite.run("-p", "no:benchmark").stdout.str()
