@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from pytest_gpuperf.advise.advisor import advise, static_case
-from pytest_gpuperf.advise.at_fault import Fault, faults, has_place
+from pytest_gpuperf.advise.at_fault import has_place, located
 from pytest_gpuperf.advise.comparison import Side
 from pytest_gpuperf.baselines.baseline_errors import CubinError
 from pytest_gpuperf.baselines.lookup import baseline_of_any_compiler, under_recorded_launch
@@ -107,7 +107,7 @@ class Estimates:
         launched = after.estimate is not None and after.estimate.launched
         was, now = sites_of_both(codes, self._cache, launched=launched)
         scale = case.scale if case is not None else 1.0
-        return [_at_line(one, faults(one, was, now, scale, lines)) for one in advice]
+        return [located(one, was, now, scale, lines) for one in advice]
 
     def _codes(self, compared: VersionPair) -> Versions:
         old, new = (
@@ -117,13 +117,6 @@ class Estimates:
             for record, launch in zip((compared.old, compared.new), compared.launches, strict=True)
         )
         return old, new
-
-
-def _at_line(cause: Advice, faulty: Sequence[Fault]) -> Advice:
-    if not faulty:
-        return cause
-    (file, line), _, change = faulty[0]
-    return msgspec.structs.replace(cause, file=file, line=line, at_line=change)
 
 
 Explained = tuple[Side | None, Side, tuple[Advice, ...]]

@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from pytest_gpuperf.advise.comparison import SECTOR_BYTES, WARP, change
 from pytest_gpuperf.advise.usage_from_code import WAVEFRONT_BYTES
 from pytest_gpuperf.advise.waiting_rules import WAITS_FOR
@@ -77,17 +79,8 @@ def has_place(cause: Advice) -> bool:
     return _kind_of(cause) is not None
 
 
-class Fault(NamedTuple):
-    """One line of the source, with its part in a cause."""
-
-    line: SourceLine
-    cost: float
-    change: Change | None
-    """What its dearest instruction does, before and after; None where nothing of the baseline compares."""
-
-
-def faults(cause: Advice, was: Sites, now: Sites, scale: float, lines: Mapping[int, SourceLine]) -> list[Fault]:
-    """Lines that a cause lies in, the dearest first; none where it lies in no single instructions.
+def located(cause: Advice, was: Sites, now: Sites, scale: float, lines: Mapping[int, SourceLine]) -> Advice:
+    """The cause with its costliest line; as it is where it lies in no single instructions.
 
     Instructions of one opcode and access pattern cost what they cost more than in the baseline, together, or, where
     none costs more, what they cost.  ``scale`` makes the work of ``now`` that of ``was``.  ``lines`` are by address; a
@@ -95,7 +88,7 @@ def faults(cause: Advice, was: Sites, now: Sites, scale: float, lines: Mapping[i
     """
     kind = _kind_of(cause)
     if kind is None:
-        return []
+        return cause
     before, after = (_by_pattern(kind.cost, sites.values()) for sites in (was, now))
     more = {pattern: max(1 - before[pattern] / (scale * cost), 0.0) for pattern, cost in after.items() if cost}
     found: dict[SourceLine, list[tuple[float, Site]]] = {}
@@ -106,11 +99,11 @@ def faults(cause: Advice, was: Sites, now: Sites, scale: float, lines: Mapping[i
             at = now[at].caller
         if cost and at is not None:
             found.setdefault(lines[at], []).append((cost, site))
-    faulty = [
-        Fault(line, sum(cost for cost, _ in sites), _change(kind, [site for _, site in sites], was))
-        for line, sites in ((line, sorted(sites, key=lambda one: -one[0])) for line, sites in found.items())
-    ]
-    return sorted(faulty, key=lambda fault: -fault.cost)
+    if not found:
+        return cause
+    line, sites = max(found.items(), key=lambda one: sum(cost for cost, _ in one[1]))
+    change = _change(kind, [site for _, site in sorted(sites, key=lambda one: -one[0])], was)
+    return msgspec.structs.replace(cause, file=line.file, line=line.line, at_line=change)
 
 
 def _pattern(site: Site) -> tuple[object, ...]:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.cache import CompileCache
-from pytest_gpuperf.compile.compile_errors import BadCubin, CompileProblem, ToolchainMissing
+from pytest_gpuperf.compile.compile_errors import BadCubin, CompileProblem
 from pytest_gpuperf.compile.compiler import compile_for
 from pytest_gpuperf.compile.machine_code.line_table import Origin, SourceLine, line_table
 from pytest_gpuperf.compile.source import KernelSource
@@ -48,7 +48,7 @@ def lines_of(
     Of a function that is inlined it is the innermost line outside the toolkit's headers and installed packages.  Empty
     without line information, and where the compiler makes other machine code today.
     """
-    with contextlib.suppress(BadCubin, CompileProblem, ToolchainMissing):
+    with contextlib.suppress(CompileProblem):
         table = line_table(code.cubin, code.symbol, code.arch, cache)
         if not table and listing is not None:
             lined = _with_lines(listing.source, code.arch, profile, cache)
@@ -90,5 +90,5 @@ def _in_test(listing: Listing) -> tuple[Path | None, int]:
 
 
 def _shown(path: Path, root: Path) -> str:
-    full = path.resolve()
+    full, root = path.resolve(), root.resolve()
     return full.relative_to(root).as_posix() if full.is_relative_to(root) else str(path)
