@@ -37,7 +37,10 @@ PER_WARP = "per warp"
 
 
 def _of_class(*classes: str) -> SiteFigures:
-    return SiteFigures(lambda site: site.times if site.klass in classes else 0.0, lambda site: site.times, PER_WARP, 0.0)
+    def cost(site: Site) -> float:
+        return site.times if site.klass in classes else 0.0
+
+    return SiteFigures(cost, lambda site: site.times, PER_WARP, 0.0)
 
 
 def _sectors_in_excess(site: Site) -> float:
@@ -63,7 +66,9 @@ _KINDS = {
     ),
     "double-precision literals": _of_class("fp64"), "lost tensor cores": _of_class("fp32"),
     "slow-path division": SiteFigures(lambda site: site.divisions),
-    "divergence": SiteFigures(lambda site: site.lost, lambda site: site.side_lanes, f"of {WARP} lanes", WARP, operator.lt),
+    "divergence": SiteFigures(
+        lambda site: site.lost, lambda site: site.side_lanes, f"of {WARP} lanes", WARP, operator.lt
+    ),
     "instruction growth": SiteFigures(lambda site: site.times), "barrier stalls": _of_class("barrier"),
 }  # fmt: skip
 """Causes that lie in single instructions; launch, occupancy and caches do not."""
