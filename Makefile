@@ -4,6 +4,7 @@
 # make check   the same, and the tests with branch coverage: what a change must pass
 # make docs    the documentation as a site, in site/; a broken link or anchor or a page outside the menu is an error
 # make exercises  all exercises of the textbook, in a copy of the suite: do they show what their pages say?
+# make dist    what a release publishes, in dist/; the wheel gates an example in an environment of its own
 # make matrix  the plugin beside versions of Python and pytest that are installed, and beside other plugins
 #
 # Each target sets itself up in .venv: it needs Python 3.10+ with venv, make and a package index, nothing
@@ -40,7 +41,7 @@ CHECK_STAMP := $(VENV)/.installed-check-$(MACHINE)
 DOCS_STAMP := $(VENV)/.installed-docs
 SETUP_STAMP := $(VENV)/.installed-all-$(MACHINE)
 
-.PHONY: setup demo test test-setup lint check docs exercises matrix format clean
+.PHONY: setup demo test test-setup lint check docs exercises dist matrix format clean
 .DEFAULT_GOAL := test
 
 demo: $(DEMO_STAMP)
@@ -72,6 +73,15 @@ docs: $(DOCS_STAMP)
 
 exercises: $(TEST_STAMP)
 	$(BIN)/python example_suite/exercises.py
+
+dist: $(PIP_STAMP)
+	rm -rf dist
+	$(PIP_INSTALL) --group release
+	$(BIN)/python -m hatchling build
+	set -e; trial=$$(mktemp -d); trap 'rm -rf "$$trial"' EXIT; $(BIN)/python -m venv "$$trial/venv"; \
+	PATH="$$trial/venv/bin:$$PATH"; pip install --quiet -c constraints.txt "$$(echo $(CURDIR)/dist/*.whl)[static]"; \
+	cd "$$trial"; gpuperf doctor; gpuperf examples suite transpose32; cd suite; \
+	pytest --update-baselines --gpuperf-allow-ci-update --gpuperf-arch=sm_90; pytest --gpuperf
 
 matrix: $(PIP_STAMP)
 	$(PIP_INSTALL) --group matrix

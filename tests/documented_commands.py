@@ -28,7 +28,7 @@ else:
 METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS = set(METADATA["project"]["optional-dependencies"])
 EXTRA = re.compile(r"^(?:pytest-gpuperf|\.)\[([\w,]+)\]$")
-GIT = {"-C", "worktree", "add", "bisect", "checkout", "commit", "diff", "init"}
+GIT = {"-C", "worktree", "add", "bisect", "checkout", "commit", "diff", "init", "tag", "push"}
 """What the pages ask git for."""
 OTHERS = {".", "gh", "set", "pre-commit"}
 """Programs of others, of which the pages show one command each."""

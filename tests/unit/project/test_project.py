@@ -6,6 +6,7 @@ import ast
 import hashlib
 import importlib
 import io
+import os
 import re
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+import yaml
 from documented_commands import METADATA, ROOT
 
 import pytest_gpuperf
@@ -65,6 +67,16 @@ def test_ci_checks_first_and_ends_as_pytest_does(tmp_path: Path, ends: str, stat
     else:
         assert sorted(said[:-1]) == sorted(checks)
         assert lines[-1].startswith("python -m pytest")
+
+
+@pytest.mark.parametrize(("tag", "status"), [(f"v{pytest_gpuperf.__version__}", 0), ("v99", 1)])
+def test_release_refuses_a_tag_that_is_not_the_version(tag: str, status: int) -> None:
+    jobs = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8"))["jobs"]
+    runs = [step["run"] for step in jobs["build"]["steps"] if "run" in step]
+    assert [runs[1], *(job.get("environment") for job in jobs.values())] == ["make dist", None, "release"]
+    where = {"GITHUB_REF_NAME": tag, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-e", "-c", runs[0]], cwd=ROOT, env=where, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.startswith("::error::the tag is v99, and")) == (status, bool(status))
 
 
 def test_the_guide_for_contributors_says_of_each_room_what_it_is_for() -> None:
