@@ -39,7 +39,7 @@ def test_slower_callable_is_slower_in_two_pairs_of_processes(project: Suite, tmp
     project.append("conftest.py", NOTES_ORDER.format(order=str(order)))
     commit(project.path)
     project.write("test_suite.py", TEST.format(steps=SLOWER, more=""))
-    result = project.run(*AGAINST)
+    result = project.run(*AGAINST, "--gpuperf-tolerance=tight")
     assert result.ret == 1, result.stdout.str()
     by_two = "*slower, by 2 pairs of processes: x1.03*, x1.03*"
     result.stdout.fnmatch_lines(["*steps*SLOWER*", by_two, "*its kernels: work 37 us"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from simulated_gpu import SimulatedGpu
 from suite_under_test import KERNEL, RECORD, SIMULATED, Suite
 
 from pytest_gpuperf.cli.command_line import main
@@ -34,6 +35,7 @@ def test_roofs_are_recorded_once_and_say_what_limits(
     assert manifest["roofs"]["simulated-gpu"]["dram"] == 4.4e12
     assert "fp8" not in manifest["roofs"]["simulated-gpu"]
 
+    monkeypatch.setattr(SimulatedGpu, "peak", SimulatedGpu.peak)  # undone for tests that follow
     suite.append("conftest.py", "\nSimulatedGpu.peak = lambda self, name: 1 / 0 if name != 'fp8' else 0.0\n")
     result = suite.run("--gpuperf")
     result.assert_outcomes(passed=1, failed=1)
