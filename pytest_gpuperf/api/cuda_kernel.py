@@ -142,9 +142,9 @@ class KernelCompiler:
         ``compiled`` is what ``kernel.warmup(...)``, ``kernel[grid](...)`` or ``triton.compile(...)`` return;
         ``config`` is the ``best_config`` of an autotuned kernel behind that call, or a mapping of what was chosen.
         It is recorded, and machine code of another configuration is NOT-COMPARABLE.
-        Raises ``UnsupportedKernel`` for one that only Triton's own launcher can launch (scratch memory,
-        clusters, a cooperative grid, tensor descriptors), ``BadArgument`` for a ``config`` that the kernel was not
-        compiled with, and as ``from_cubin``.
+        Raises ``UnsupportedKernel`` for one that only Triton's own launcher can launch (scratch memory, tuples, tensor
+        descriptors without TMA), ``BadArgument`` for a ``config`` that the kernel was not compiled with, and as
+        ``from_cubin``.
         """
         handed = read_triton(compiled, config)
         return TritonKernel(handed, *self._chosen(handed), device=self._run.device)

@@ -19,7 +19,13 @@ from pytest_gpuperf.device import timers
 from pytest_gpuperf.device.arrays import CupyArrays
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.discovery import Nvml
-from pytest_gpuperf.device.driver_calls import CapturedKernel, capture_call, has_persisting_l2, launch_extended
+from pytest_gpuperf.device.driver_calls import (
+    CapturedKernel,
+    capture_call,
+    encode_tensor_map,
+    has_persisting_l2,
+    launch_extended,
+)
 from pytest_gpuperf.device.interface import PLAIN, Configuration, LaunchLog, LoadedKernel, Timer
 from pytest_gpuperf.device.lock import hold_gpu
 from pytest_gpuperf.device.peaks import measure_peak
@@ -142,6 +148,8 @@ class CudaDevice:
     def capture(self, call: Callable[[], Any]) -> CapturedKernel:
         with self.current():
             return capture_call(self.driver, self.stream_pointer, call)
+
+    tensor_map = staticmethod(encode_tensor_map)
 
     def is_idle(self) -> bool:
         """While a graph is captured, a query of the default stream would void it.

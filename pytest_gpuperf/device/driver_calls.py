@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pytest_gpuperf.compile.adapters.handed import TensorMap
 from pytest_gpuperf.device.device_errors import LaunchError, LoadError
-from pytest_gpuperf.device.interface import Configuration, LaunchAttributes
+from pytest_gpuperf.device.interface import TENSOR_MAP_BYTES, Configuration, LaunchAttributes
 
 REMEDY = (
     "It may only enqueue this one kernel on gpu.stream, without waiting and without the default stream. Or pass "
@@ -133,6 +134,29 @@ def _launch_attributes(driver: Any, given: LaunchAttributes) -> list[Any]:
     if given.pdl:
         added(kinds.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION).programmaticStreamSerializationAllowed = 1
     return made
+
+
+def encode_tensor_map(
+    form: TensorMap, address: int | None, shape: Sequence[int], strides: Sequence[int], *, nan: bool
+) -> bytes:
+    """See ``Device``; by ``cuTensorMapEncodeTiled``, which wants its result aligned, as the binding's is not."""
+    room = ctypes.create_string_buffer(TENSOR_MAP_BYTES + 64)
+    start, rank = -ctypes.addressof(room) % 64, len(shape)
+    lengths = [*shape[:-1], shape[-1] * (2 if form.spread_fp4 else 1)][::-1]
+    steps = [stride * form.element_bytes for stride in strides[-2::-1]]
+    no_interleave, promoted_to_128_bytes = 0, 2
+    status = ctypes.CDLL("libcuda.so.1").cuTensorMapEncodeTiled(
+        ctypes.c_void_p(ctypes.addressof(room) + start), form.element, rank, ctypes.c_void_p(address),
+        (ctypes.c_uint64 * rank)(*lengths), (ctypes.c_uint64 * rank)(*steps),
+        (ctypes.c_uint32 * rank)(*form.box[::-1]), (ctypes.c_uint32 * rank)(*[1] * rank),
+        no_interleave, form.swizzle, promoted_to_128_bytes, int(nan),
+    )  # fmt: skip
+    if status:
+        raise LaunchError(
+            f"the driver takes no tensor descriptor of shape {tuple(shape)} and strides {tuple(strides)} in blocks of "
+            f"{form.box}: CUDA error {status}. The address and strides of an array are multiples of 16 bytes"
+        )
+    return room.raw[start : start + TENSOR_MAP_BYTES]
 
 
 def has_persisting_l2(driver: Any) -> bool:

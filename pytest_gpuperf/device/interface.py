@@ -17,9 +17,11 @@ from pytest_gpuperf.model.limits import TimerName
 from pytest_gpuperf.model.time_record import CacheMode
 
 if TYPE_CHECKING:
+    from pytest_gpuperf.compile.adapters.handed import TensorMap
     from pytest_gpuperf.device.driver_calls import CapturedKernel
 
 Dim3 = tuple[int, int, int]
+TENSOR_MAP_BYTES = 128
 COOPERATIVE, PDL = " cooperative", " pdl"
 
 
@@ -152,6 +154,14 @@ class Device(Protocol):
 
     def capture(self, call: Callable[[], Any]) -> CapturedKernel:
         """The kernel that ``call`` enqueues on this GPU's stream, and does not execute.  Raises ``LaunchError``."""
+
+    def tensor_map(
+        self, form: TensorMap, address: int | None, shape: Sequence[int], strides: Sequence[int], *, nan: bool
+    ) -> bytes:
+        """The ``CUtensorMap`` of an array, shape and strides in elements; ``nan`` is what lies outside of it, or 0.
+
+        Raises ``LaunchError``.
+        """
 
     def synchronize(self) -> None: ...
 

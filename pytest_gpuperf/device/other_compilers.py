@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.compile.adapters.handed import FunctionArgument, Handed
+from pytest_gpuperf.compile.adapters.handed import TF32, FunctionArgument, Handed
 from pytest_gpuperf.device.arguments import Opaque, array_facts
 from pytest_gpuperf.device.device_errors import LaunchError
-from pytest_gpuperf.device.interface import Device, Dim3
-from pytest_gpuperf.device.launch import Launch, as_tuple, configuration_of
+from pytest_gpuperf.device.interface import Device, Dim3, LaunchAttributes
+from pytest_gpuperf.device.launch import Launch, as_tuple, configuration_of, dim3
 from pytest_gpuperf.device.machine_code import MachineCode
 from pytest_gpuperf.model.evidence import KernelBinary
 
@@ -68,11 +68,38 @@ class TritonKernel(_HandedKernel):
 
         Constants are among them (of Triton also the integers equal to 1 that it folds); those at the end may be left
         out.  They are no parameters of the machine code, but must be what it was compiled with.  What else the compiler
-        took for granted of the arrays is not checked.
+        took for granted of the arrays is not checked.  A tensor descriptor is one of Triton's, or its array alone.
+        A program of a kernel with ``num_ctas`` is a cluster of so many blocks.
         Raises ``LaunchError`` for another constant, and as ``Kernel.launch``.
         """
-        block: int | Dim3 = self._handed.threads or self.binary.required_block or 1
-        return Launch(self, configuration_of(grid, block, self._handed.shared_bytes), self._parameters(args))
+        handed = self._handed
+        block: int | Dim3 = handed.threads or self.binary.required_block or 1
+        blocks = [programs * size for programs, size in zip(dim3(grid, "grid"), handed.cluster, strict=True)]
+        cluster = handed.cluster if max(handed.cluster) > 1 else None
+        attributes = LaunchAttributes(handed.cooperative, cluster, handed.pdl)
+        return Launch(self, configuration_of(blocks, block, handed.shared_bytes, attributes), self._parameters(args))
+
+    def _parts(self, argument: FunctionArgument, value: Any) -> tuple[Any, ...]:
+        """Of a tensor descriptor its encoding, shape and strides in elements."""
+        form = argument.tensor_map
+        if form is None:
+            return (value,)
+        given = value if hasattr(value, "block_shape") else None
+        array = value if given is None else given.base
+        facts = array_facts(array)
+        if facts is None:
+            raise LaunchError(
+                f"{self.name}: argument {argument.name} is of type {type(value).__name__}: it takes a TensorDescriptor "
+                "of Triton, or a device array"
+            )
+        shape = facts.shape if given is None else tuple(given.shape)
+        strides = given.strides if given is not None else [step // facts.dtype.itemsize for step in facts.strides]
+        nan = getattr(given, "padding", "") == "nan"
+        if getattr(given, "round_f32_to_tf32", False):
+            form = form._replace(element=TF32)
+        content = self.device.tensor_map(form, facts.address, shape, strides, nan=nan)
+        kind = f"tensordesc_{form.element}_{form.swizzle}_{'x'.join(map(str, form.box))}{'_nan' if nan else ''}"
+        return (Opaque(content, f"{kind}[{','.join(map(str, shape))}]", array), *shape, *strides)
 
 
 class CutileKernel(TritonKernel):

@@ -14,7 +14,7 @@ import numpy as np
 
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.discovery import nominal_facts
-from pytest_gpuperf.device.interface import LaunchLog, LoadedKernel
+from pytest_gpuperf.device.interface import TENSOR_MAP_BYTES, LaunchLog, LoadedKernel
 from pytest_gpuperf.model.device_facts import DeviceState
 from pytest_gpuperf.model.evidence import KernelBinary
 
@@ -131,6 +131,7 @@ class PlaceholderDevice:
     def stream_pointer(self) -> int:
         raise DeviceNeeded("the test asks for the GPU's stream")
 
+    tensor_map = staticmethod(lambda *_, **__: bytes(TENSOR_MAP_BYTES))
     timer = staticmethod(_needs("the test is timed"))
     current = staticmethod(_needs("a workload runs"))
     capture = staticmethod(_needs("a launch of another library is captured"))

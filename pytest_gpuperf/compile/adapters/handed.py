@@ -24,6 +24,24 @@ C_TYPES = {
 """NumPy's names of types whose values are known to C++; others, such as ``bfloat16``, go by their size alone."""
 
 
+TF32 = 11
+"""``CU_TENSOR_MAP_DATA_TYPE_TFLOAT32``"""
+
+
+class TensorMap(NamedTuple):
+    """Encoding of a tensor descriptor, but for its array: see ``cuTensorMapEncodeTiled`` of the CUDA Driver API."""
+
+    element: int
+    """``CUtensorMapDataType``"""
+    element_bytes: int
+    box: tuple[int, ...]
+    """Elements that are copied at once, by axis, the fastest last."""
+    swizzle: int
+    """``CUtensorMapSwizzle``"""
+    spread_fp4: bool = False
+    """Two values of fp4 lie in a byte of the array, and each has one in shared memory."""
+
+
 class FunctionArgument(NamedTuple):
     """One argument of the function that the other compiler was given."""
 
@@ -32,6 +50,8 @@ class FunctionArgument(NamedTuple):
     """C++ type and name of each parameter of the machine code that it becomes."""
     constant: tuple[Any, ...] = ()
     """Its value where it was compiled in, and is no parameter."""
+    tensor_map: TensorMap | None = None
+    """Of a tensor descriptor, which becomes a ``CUtensorMap``, its shape and its strides."""
 
 
 class Handed(NamedTuple):
@@ -51,6 +71,11 @@ class Handed(NamedTuple):
     """Per block; 0 where the machine code or the launch says it."""
     shared_bytes: int = 0
     """Dynamic shared memory per block."""
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    """Blocks that one block of the given grid becomes, a cluster."""
+    cooperative: bool = False
+    pdl: bool = False
+    """Whether it is launched cooperatively, and as a programmatic dependent launch."""
     compiler: str = ""
     """``triton 3.6.0``"""
     config: str = ""

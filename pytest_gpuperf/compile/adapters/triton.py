@@ -8,11 +8,11 @@ metadata, null where none is needed.  What only Triton's own launcher can do is 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_gpuperf.arguments import BadArgument
-from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, FunctionArgument, Handed, text_of, unsupported
+from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, FunctionArgument, Handed, TensorMap, text_of, unsupported
 from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
 
 _C_TYPES = {
@@ -21,6 +21,9 @@ _C_TYPES = {
     "fp32": "float", "fp64": "double",
 }  # fmt: skip
 """Triton's names of types whose values are known to C++; others, such as ``bf16``, go by their size alone."""
+_ELEMENTS = {8: 10, 9: 8, 10: 9}
+"""``CUtensorMapDataType`` (CUDA Driver API) of what PTX has in another place: f32.ftz, f64 and bf16 of
+``tensormap.replace`` (PTX ISA)."""
 CHOICES = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 """Options of every ``triton.Config``, in the order in which they stand behind the kernel's own constants."""
 
@@ -43,13 +46,16 @@ def read_triton(compiled: Any, config: Any = None) -> Handed:
     types = {
         one: "constexpr" if one in constants else src.signature.get(one, "constexpr") for one in src.fn.arg_names
     }  # constants may lack in the signature
-    for feature in _unsupported_features(metadata, types):
+    maps = getattr(metadata, "tensordesc_meta", None) or ()
+    for feature in _unsupported_features(metadata, types, maps):
         raise unsupported(f"{name} cannot be launched without Triton: {feature}", "Triton")
+    cluster = (*getattr(metadata, "cluster_dims", ()), 1, 1, 1)[:3]  # until Triton 3.5
     return Handed(
         {OWN_ARCH: [bytes(asm["cubin"])]}, name, f"{name}, compiled by Triton",
-        arguments=tuple(_argument(one, declared, constants) for one, declared in types.items()),
+        arguments=tuple(_arguments(types, constants, maps)),
         scratch_pointers=len(_scratch(metadata)), threads=metadata.num_warps * metadata.target.warp_size,
-        shared_bytes=metadata.shared,
+        shared_bytes=metadata.shared, cluster=cluster if math.prod(cluster) > 1 else (metadata.num_ctas, 1, 1),
+        cooperative=getattr(metadata, "launch_cooperative_grid", False), pdl=getattr(metadata, "launch_pdl", False),
         compiler=f"triton {getattr(metadata, 'triton_version', '')}".strip(),
         config=_configuration(name, config, constants, metadata),
         source=f"{text_of(src.fn)} {types} {constants} {src.attrs} "
@@ -67,12 +73,29 @@ def _constants(src: Any) -> dict[str, Any]:
     }
 
 
-def _argument(name: str, declared: str, constants: Mapping[str, Any]) -> FunctionArgument:
-    if declared == "constexpr":
-        return FunctionArgument(name, constant=(constants.get(name),))
-    element = declared.removeprefix("*").removeprefix("k")  # "*kfp32" points to constants
-    c_type = _C_TYPES.get(element, element) + ("*" if declared.startswith("*") else "")
-    return FunctionArgument(name, ((c_type, name),))
+def _arguments(
+    types: Mapping[str, str], constants: Mapping[str, Any], maps: Sequence[Mapping[str, Any]]
+) -> Iterator[FunctionArgument]:
+    """``maps`` are how tensor descriptors are encoded, in their order."""
+    encoded = iter(maps)
+    for name, declared in types.items():
+        if declared == "constexpr":
+            yield FunctionArgument(name, constant=(constants.get(name),))
+        elif declared.startswith("tensordesc"):
+            yield _descriptor(name, next(encoded))
+        else:
+            element = declared.removeprefix("*").removeprefix("k")  # "*kfp32" points to constants
+            c_type = _C_TYPES.get(element, element) + ("*" if declared.startswith("*") else "")
+            yield FunctionArgument(name, ((c_type, name),))
+
+
+def _descriptor(name: str, encoded: Mapping[str, Any]) -> FunctionArgument:
+    box, element = tuple(encoded["block_size"]), encoded["elem_type"]
+    parts = [("int", f"{name}.shape[{axis}]") for axis in range(len(box))]
+    parts += [("long long", f"{name}.strides[{axis}]") for axis in range(len(box))]
+    swizzle, spread = encoded["swizzle"], encoded["fp4_padded"]
+    form = TensorMap(_ELEMENTS.get(element, element), encoded["elem_size"], box, swizzle, spread)
+    return FunctionArgument(name, (("CUtensorMap", name), *parts), tensor_map=form)
 
 
 def _scratch(metadata: Any) -> dict[str, int]:
@@ -80,21 +103,18 @@ def _scratch(metadata: Any) -> dict[str, int]:
     return {name: getattr(metadata, name) for name in dir(metadata) if name.endswith("_scratch_size")}
 
 
-def _unsupported_features(metadata: Any, types: Mapping[str, Any]) -> Iterator[str]:
-    """Requirements beyond a grid, a block, shared memory and plain arguments."""
+def _unsupported_features(metadata: Any, types: Mapping[str, Any], maps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Requirements that only Triton's own launcher meets."""
     for name, size in _scratch(metadata).items():
         if size > 0:
             yield f"it needs scratch memory, {name}={size}"
-    blocks = max(metadata.num_ctas, math.prod(getattr(metadata, "cluster_dims", ())))
-    if blocks > 1:
-        yield f"it is launched in clusters of {blocks} blocks"
-    if getattr(metadata, "launch_cooperative_grid", False):
-        yield "its grid is launched cooperatively"
     for name, declared in types.items():
         if not isinstance(declared, str):
             yield f"its argument {name} is a tuple"
-        elif declared.startswith(("tensordesc", "nvTmaDesc")):
-            yield f"its argument {name} is a tensor descriptor, which Triton passes by value"
+        elif declared.startswith("nvTmaDesc"):
+            yield f"its argument {name} is a descriptor that the test made"
+        elif declared.startswith("tensordesc") and (not maps or any(one.get("is_im2col") for one in maps)):
+            yield f"its argument {name} is a tensor descriptor that is no tiled one of TMA"
 
 
 def _configuration(kernel: str, config: Any, constants: Mapping[str, Any], metadata: Any) -> str:

@@ -36,18 +36,20 @@ from pytest_gpuperf.compile.adapters import numba as numba_adapter
 from pytest_gpuperf.compile.adapters.cupy import read_cupy
 from pytest_gpuperf.compile.adapters.cute import read_cute
 from pytest_gpuperf.compile.adapters.cutile import read_cutile
-from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, Handed, binary_for
+from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, Handed, TensorMap, binary_for
 from pytest_gpuperf.compile.adapters.numba import read_numba
 from pytest_gpuperf.compile.adapters.triton import read_triton
 from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
+from pytest_gpuperf.device.arguments import recorded_arguments
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.driver_calls import CapturedKernel, capture_call
 from pytest_gpuperf.device.interface import Configuration, LaunchAttributes
 from pytest_gpuperf.device.other_compilers import CuteKernel, CutileKernel, NumbaKernel, TritonKernel
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 
+LINE, SQUARE = device_array(4096), device_array(64, 1024)
 UNPAIRED = "Give gpuperf a function that launches it with {}; it is then timed as a callable"
 
 
@@ -212,6 +214,48 @@ def test_constants_of_triton_are_given_in_their_places_and_are_no_parameters() -
     assert kernel.launch(16, (x, out, 1, 2.5, 4096)).identity() == launch.identity()  # those at the end may be left out
 
 
+@pytest.mark.parametrize(
+    ("metadata", "configuration"),
+    [
+        ({"num_ctas": 2}, ((8, 3, 1), (128, 1, 1), 0, (False, (2, 1, 1), False))),
+        ({"num_ctas": 4, "cluster_dims": (2, 2)}, ((8, 6, 1), (128, 1, 1), 0, (False, (2, 2, 1), False))),
+        (
+            {"launch_cooperative_grid": True, "launch_pdl": True},
+            ((4, 3, 1), (128, 1, 1), 0, (True, None, True)),
+        ),
+    ],
+)
+def test_attributes_of_triton_s_launch_are_kept(metadata: dict[str, Any], configuration: Any) -> None:
+    """A program is a cluster of blocks."""
+    kernel = made(TritonKernel, read_triton(compiled("add-3.6.0", **metadata)), OWN_ARCH)
+    assert kernel.launch((4, 3), (LINE, LINE, LINE, 4096, 1024)).configuration == configuration
+
+
+def test_a_tensor_descriptor_is_its_encoding_shape_and_strides() -> None:
+    """As Triton's launcher expands it; without a GPU the encoding is empty.  An array stands for the whole of it."""
+    kernel = of_triton("double-3.6.0")
+    types = [(one.type, one.name, one.size) for one in kernel.binary.parameters[:5]]
+    shape = [("int", f"x.shape[{axis}]", 4) for axis in (0, 1)]
+    assert types == [("CUtensorMap", "x", 128), *shape, *(("long long", f"x.strides[{axis}]", 8) for axis in (0, 1))]
+    x, out = (device_array(256, 128, dtype="float16", address=0x7F0000000000 + 2**20 * place) for place in (0, 1))
+    part = SimpleNamespace(base=x, shape=[64, 128], strides=[128, 1], block_shape=[64, 32], padding="nan")
+    encoded = []
+    kernel.device.tensor_map = lambda *given, nan: encoded.append((*given, nan)) or bytes(128)
+    launch = kernel.launch((4, 4), (part, out))
+    form = TensorMap(element=6, element_bytes=2, box=(32, 32), swizzle=2)
+    assert encoded == [(form, x.data.ptr, (64, 128), [128, 1], True), (form, out.data.ptr, (256, 128), [128, 1], False)]
+    whole = ("tensordesc_6_2_32x32[256,128]", "int32=256", "int32=128", "int64=128", "int64=1")
+    assert launch.identity().arguments == (
+        "tensordesc_6_2_32x32_nan[64,128]", "int32=64", "int32=128", "int64=128", "int64=1", *whole, "null", "null"
+    )  # fmt: skip
+    assert launch.configuration[:2] == ((8, 4, 1), (128, 1, 1))
+    recorded = recorded_arguments(launch.identity().arguments, launch.identity().arguments)
+    assert (recorded[0], recorded[5]) == (0, 5), "paired with the launch's own encodings"
+    assert PlaceholderDevice().tensor_map(form, None, (64, 128), [128, 1], nan=False) == bytes(128)
+    with pytest.raises(LaunchError, match="argument x is of type int: it takes a TensorDescriptor of Triton, or a"):
+        kernel.launch((4, 4), (7, out))
+
+
 def test_arrays_of_cutile_are_address_shape_and_strides_and_constants_are_left_out() -> None:
     x, out = device_array(64, 1000), device_array(64, 1024, address=0x7F0000100000)
     kernel = of_cutile("softmax", {"stride_divisible_by": [8, 1]})
@@ -223,9 +267,6 @@ def test_arrays_of_cutile_are_address_shape_and_strides_and_constants_are_left_o
     view = DeviceArray(np.zeros((64, 2048), "float32")[:, :1024])  # with gaps
     known = of_cutile("softmax").launch(64, (view, device_array(64, 1024), 1024)).identity().arguments
     assert known[:5] == ("address align=256", "int32=64", "int32=1024", "int32=2048", "int32=1")
-
-
-LINE, SQUARE = device_array(4096), device_array(64, 1024)
 
 
 @pytest.mark.parametrize(
@@ -287,11 +328,8 @@ def test_a_kernel_that_needs_numba_is_refused_with_the_remedy(
     ("metadata", "declared", "why"),
     [
         ({"global_scratch_size": 128}, "*fp32", "it needs scratch memory, global_scratch_size=128"),
-        ({"num_ctas": 2}, "*fp32", "it is launched in clusters of 2 blocks"),
-        ({"cluster_dims": (2, 2, 1)}, "*fp32", "it is launched in clusters of 4 blocks"),
-        ({"launch_cooperative_grid": True}, "*fp32", "its grid is launched cooperatively"),
-        ({}, "nvTmaDesc", "its argument y is a tensor descriptor, which Triton passes by value"),
-        ({}, "tensordesc<fp16[64, 64]>", "its argument y is a tensor descriptor, which Triton passes by value"),
+        ({}, "nvTmaDesc", "its argument y is a descriptor that the test made"),
+        ({}, "tensordesc<fp16[64, 64]>", "its argument y is a tensor descriptor that is no tiled one of TMA"),
         ({}, ("*fp32", "i32"), "its argument y is a tuple"),
     ],
 )

@@ -54,6 +54,13 @@ def scale(x, out, stride, factor, n, BLOCK: tl.constexpr):
     tl.store(out + at, tl.load(x + at * stride, mask=inside) * factor, mask=inside)
 
 
+@triton.jit
+def double(x, out, M: tl.constexpr, N: tl.constexpr):
+    row, column = tl.program_id(0) * M, tl.program_id(1) * N
+    out.store([row, column], x.load([row, column]) * 2)
+
+
+TILE = "tensordesc<fp16[64, 32]>"
 ADD = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32"}
 SOFTMAX = {"out": "*fp32", "x": "*fp32", "stride": "i32", "columns": "i32"}
 NARROW = triton.Config({"BLOCK": 256}, num_warps=2, num_stages=2)
@@ -65,6 +72,7 @@ def main() -> None:
     keep("add-narrow", add, ADD, NARROW.kwargs, chosen=NARROW)
     keep("scale", scale, SCALE, {"stride": 1, "BLOCK": 256})  # as a call with stride=1 has it
     keep("add-one-warp", add, ADD, {"BLOCK": 1024}, num_warps=1)
+    keep("double", double, {"x": TILE, "out": TILE}, {"M": 64, "N": 32}, num_ctas=2)
     keep("softmax", softmax, SOFTMAX, {"BLOCK": 1024}, multiples=("out", "x", "stride"))
 
 
