@@ -177,8 +177,9 @@ PAGE = """\
 
     python benchmarks/decision_power.py --output docs/results/decision.md
 
-made this page, without a GPU. The limits are 0.5 % (tolerated) and 1 % (must be found). So SLOWER is false for equal
-work (+0 %), and also at +0.5 %, where it is likeliest. A run has an error rate of 0.001 and collects so many *tests*.
+made this page, without a GPU. The limits are those of *tight*: 0.5 % (tolerated) and 1 % (must be found). So SLOWER is
+false for equal work (+0 %), and also at +0.5 %, where it is likeliest. A run has an error rate of 0.001 and collects so
+many *tests*.
 The workload is the first of one of them, and has {alphas} of it for {tests} tests.
 
 ## Blocks in one process
