@@ -36,7 +36,7 @@ _IN_PTX = re.compile(r"(8|16|32|64)-bit integer( or pointer)?")
 """In addition to ``float``, ``double`` and ``pointer``: PTX does not tell ``int`` from ``unsigned int``."""
 _RECORDED_ARRAY = re.compile(r"(?P<kind>\w+\[[\d,]*\](?: order=F)?)(?: align=\d+)?")
 """An array by type, shape and order, or an opaque argument."""
-_RECORDED_NUMBER = re.compile(r"(bool|u?int(?:8|16|32|64)|float(?:16|32|64)|complex(?:64|128))=(\S+)")
+_RECORDED_NUMBER = re.compile(r"(bool|u?int(?:8|16|32|64)|b?float\w+|complex(?:64|128))=(\S+)")
 
 
 class Argument(NamedTuple):
@@ -60,12 +60,14 @@ class ArrayFacts(NamedTuple):
     address: int | None
     strides: tuple[int, ...]
     """Bytes."""
+    name: str
+    """Of the type; NumPy may lack it."""
 
     @property
     def entry(self) -> str:
         """Its entry in the identity."""
         shape = ",".join(map(str, self.shape))
-        return f"{self.dtype}[{shape}]{' order=F' if self.order == 'F' else ''}{_alignment(self.address)}"
+        return f"{self.name}[{shape}]{' order=F' if self.order == 'F' else ''}{_alignment(self.address)}"
 
 
 class Opaque(NamedTuple):
@@ -89,11 +91,16 @@ class _Spec(NamedTuple):
     """What the value, or what the pointer points to, may be; empty if anything is accepted."""
 
     def takes(self, given: np.dtype[Any]) -> bool:
-        """Integers of one size pass for each other, 16-bit types for ``__half``; records and complex for anything."""
-        if not self.types or given.kind not in "biuf":
+        """Integers of one size pass for each other, 16-bit types for ``__half``; records and complex for anything.
+
+        Types that NumPy lacks (bfloat16, fp8) pass for any of their size.
+        """
+        foreign = given.isbuiltin == 2 or (given.kind == "V" and given.fields is None)
+        if not self.types or not (foreign or given.kind in "biuf"):
             return True
         own = self.types[0]
-        return given.itemsize == own.itemsize and ((given.kind == "f") == (own.kind == "f") or own.itemsize == 2)
+        same_kind = foreign or own.itemsize == 2 or (given.kind == "f") == (own.kind == "f")
+        return given.itemsize == own.itemsize and same_kind
 
     def refuse(self, given: str, advice: str = "") -> LaunchError:
         size = f"{self.parameter.size} bytes"
@@ -121,20 +128,39 @@ def prepare(binary: KernelBinary, args: Sequence[Any], on_host: Callable[[Any], 
 
 
 def array_facts(value: Any) -> ArrayFacts | None:
-    """Facts of a CuPy, NumPy or placeholder array, or of anything with ``__cuda_array_interface__`` (PyTorch)."""
+    """Facts of a CuPy, NumPy or placeholder array, a tensor of PyTorch, or of any ``__cuda_array_interface__``."""
+    if hasattr(value, "data_ptr") and hasattr(value, "element_size"):  # also of types that the interface lacks
+        return _tensor_facts(value) if value.is_cuda else None
     interface = getattr(value, "__cuda_array_interface__", None)
     if interface is not None:
-        dtype, shape = np.dtype(interface["typestr"]), tuple(interface["shape"])
+        own, shape = getattr(value, "dtype", None), tuple(interface["shape"])
+        dtype = own if isinstance(own, np.dtype) else np.dtype(interface["typestr"])
         strides = interface.get("strides")
         address = int(interface["data"][0])
     elif hasattr(value, "strides") and hasattr(value, "dtype") and not isinstance(value, np.generic):
         dtype, shape, strides, address = value.dtype, tuple(value.shape), tuple(value.strides), None
     else:
         return None
+    return _facts(dtype, dtype.name, shape, strides, address)
+
+
+def _tensor_facts(tensor: Any) -> ArrayFacts:
+    name, size = str(tensor.dtype).removeprefix("torch."), tensor.element_size()
+    try:
+        dtype = np.dtype(name)
+    except TypeError:
+        dtype = np.dtype(f"V{size}")
+    strides = tuple(size * stride for stride in tensor.stride())
+    return _facts(dtype, name, tuple(tensor.shape), strides, int(tensor.data_ptr()))
+
+
+def _facts(
+    dtype: np.dtype[Any], name: str, shape: tuple[int, ...], strides: tuple[int, ...] | None, address: int | None
+) -> ArrayFacts:
     packed = (math.prod(shape[axis + 1 :]) * dtype.itemsize for axis in range(len(shape)))
     view = np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, packed if strides is None else strides)
     order = "C" if view.flags.c_contiguous else "F" if view.flags.f_contiguous else ""
-    return ArrayFacts(dtype, shape, order, address, view.strides)
+    return ArrayFacts(dtype, shape, order, address, view.strides, name)
 
 
 def recorded_arguments(recorded: Sequence[str], launched: Sequence[str]) -> tuple[Source, ...]:
@@ -168,7 +194,7 @@ def _recorded(place: int, entry: str) -> np.generic | None:
         if match := _RECORDED_NUMBER.fullmatch(entry):
             value: Any = match[2] == "True" if match[1] == "bool" else match[2]
             return np.dtype(match[1]).type(value)  # type: ignore[no-any-return]
-    except (ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError):
         pass
     raise LaunchError(f"argument {place + 1} was {entry!r}, which cannot be made again from the record")
 
@@ -220,7 +246,8 @@ def _fit(spec: _Spec, value: Any, on_host: Callable[[Any], bool]) -> tuple[Any, 
         fits = value.dtype.kind in "iu" if spec.is_pointer else spec.takes(value.dtype)
         if value.dtype.itemsize != spec.parameter.size or not fits:
             raise spec.refuse(f"{value.dtype}")
-        return value, f"address{_alignment(int(value.item()))}" if spec.is_pointer else f"{value.dtype}={value.item()}"
+        given = value.view(f"u{value.dtype.itemsize}") if value.dtype.isbuiltin == 2 else value
+        return given, f"address{_alignment(int(value.item()))}" if spec.is_pointer else f"{value.dtype}={value.item()}"
     if (value is None or hasattr(value, "ptr")) and spec.parameter.size == POINTER_BYTES:
         address = 0 if value is None else int(value.ptr)
         return np.uint64(address), f"address{_alignment(address)}" if address else "null"
@@ -232,7 +259,7 @@ def _array(spec: _Spec, value: Any, facts: ArrayFacts, on_host: bool) -> tuple[A
         raise spec.refuse("a NumPy array in host memory", "copy it to the GPU with gpu.array(...)")
     may_be_pointer = spec.is_pointer is not False and spec.parameter.size == POINTER_BYTES
     if not may_be_pointer or (spec.is_pointer and not spec.takes(facts.dtype)):
-        raise spec.refuse(f"an array of {facts.dtype}")
+        raise spec.refuse(f"an array of {facts.name}")
     if not facts.order:
         raise LaunchError(
             f"{spec.where} is a strided view of shape {facts.shape}, but a kernel gets only its first address: "

@@ -11,6 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from pytest_gpuperf.device.number_types import IN_BYTES, number_type, stored, to_bytes
+from pytest_gpuperf.device.result_comparison import FORMATS
+
+_OF_ML_DTYPES = 2
+"""``isbuiltin`` of a type that a package has registered."""
 _GOLDEN = 0x9E3779B97F4A7C15
 _MASK = (1 << 64) - 1
 POISON = 0xFF
@@ -47,7 +52,6 @@ class CupyArrays:
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
-        self.zeros, self.full, self.array = cupy.zeros, cupy.full, cupy.array
         drawn = "uint64 seed, int32 bits, float64 step, float64 low, float64 span"
         self._uniform = cupy.ElementwiseKernel(drawn, "T out", UNIFORM, "gpuperf_uniform")
         self._whole = cupy.ElementwiseKernel("uint64 seed, uint64 low, uint64 span", "T out", INTEGERS, "gpuperf_whole")
@@ -56,7 +60,7 @@ class CupyArrays:
         self, shape: Any, dtype: Any = "float32", *, seed: int, low: float | None = None, high: float | None = None
     ) -> Any:
         """As ``gpu.random``.  Raises ``ValueError`` for a range that the type cannot hold, too."""
-        kind = np.dtype(dtype)
+        kind = number_type(dtype)
         if kind.kind == "b":
             return self._integers(shape, np.dtype("uint8"), seed, low, 2 if high is None else high).view(kind)
         if kind.kind in "iu":
@@ -65,7 +69,7 @@ class CupyArrays:
             lengths = np.broadcast_shapes(shape)
             parts = self._floats((*lengths, 2), np.dtype(f"float{4 * kind.itemsize}"), seed, low, high)
             return parts.view(kind).reshape(lengths)
-        if kind.kind == "f":
+        if kind.kind == "f" or kind.isbuiltin == _OF_ML_DTYPES:
             return self._floats(shape, kind, seed, low, high)
         raise ValueError(f"gpu.random makes numbers, not {kind}")
 
@@ -74,10 +78,12 @@ class CupyArrays:
         if not (np.isfinite(first) and np.isfinite(last) and first < last):
             raise ValueError(f"gpu.random: low={first:g} and high={last:g} are no range")
         drawn = kind if kind.itemsize >= 4 else np.dtype("float32")  # narrower types are rounded from it
-        bits = min(np.finfo(kind).nmant + 1, 53)
+        bits, _ = FORMATS.get(kind.name, FORMATS["float32"])
         out = self._cupy.empty(shape, drawn)
         if out.size:
             self._uniform(np.uint64(stream_of(seed)), np.int32(bits), 2.0**-bits, first, last - first, out)
+        if kind.name in IN_BYTES:
+            return self.array(self._cupy.asnumpy(out).astype(kind))
         return out if drawn == kind else out.astype(kind)
 
     def _integers(self, shape: Any, kind: np.dtype[Any], seed: int, low: float | None, high: float) -> Any:
@@ -93,10 +99,21 @@ class CupyArrays:
 
     def empty(self, shape: Any, dtype: Any = "float32") -> Any:
         """Filled with ``POISON``, so that neither luck nor an earlier result passes for what a kernel left out."""
-        out = self._cupy.empty(shape, dtype)
+        out = self._cupy.empty(*stored(shape, dtype))
         if out.nbytes:
             out.data.memset_async(POISON, out.nbytes)
         return out
+
+    def zeros(self, shape: Any, dtype: Any = "float32") -> Any:
+        return self._cupy.zeros(*stored(shape, dtype))
+
+    def full(self, shape: Any, value: Any, dtype: Any = "float32") -> Any:
+        kind = number_type(dtype)
+        in_bytes = kind.name in IN_BYTES
+        return self.array(np.full(shape, value, kind)) if in_bytes else self._cupy.full(shape, value, kind)
+
+    def array(self, host: Any) -> Any:
+        return self._cupy.array(to_bytes(host) if isinstance(host, np.ndarray) else host)
 
     def empty_like(self, array: Any) -> Any:
         return self.empty(array.shape, array.dtype)

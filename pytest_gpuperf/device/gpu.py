@@ -10,6 +10,7 @@ import numpy as np
 from pytest_gpuperf.device import result_comparison
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.interface import Device
+from pytest_gpuperf.device.number_types import from_bytes, tensor_to_host
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.roofs import ROOFS
@@ -76,7 +77,10 @@ class Gpu:
         """An array of random numbers that depend on seed, shape and type alone, the same on every GPU.
 
         Uniform in [low, high): [0, 1) for floating-point and complex types (both parts), [0, 100) for
-        integers, both values for bool.  Raises ``ValueError`` for an empty range or a type that is no number.
+        integers, both values for bool.  With the package ``ml_dtypes`` a type may be ``"bfloat16"``,
+        ``"float8_e4m3fn"``, ``"float8_e5m2"`` or ``"float4_e2m1fn"``.  CuPy has no fp8 and no fp4: they are arrays of
+        uint8, of fp4 with two values in a byte; they are rounded, so ``high`` may be among them.
+        Raises ``ValueError`` for an empty range or a type that is no number, ``BadArgument`` without ``ml_dtypes``.
         """
         return self._arrays.random(shape, dtype, seed=seed, low=low, high=high)
 
@@ -97,13 +101,20 @@ class Gpu:
         return self._arrays.empty_like(array)
 
     def array(self, host: Any) -> Any:
-        """A copy on the device of a host array or nested sequence, in the memory order that it has."""
+        """A copy on the device of a host array or nested sequence, in the memory order that it has; as ``random``."""
         return self._arrays.array(host)
 
-    def to_host(self, array: Any) -> Any:
-        """The array as NumPy; waits for the work that was enqueued before."""
+    def to_host(self, array: Any, dtype: Any = None) -> Any:
+        """The array or tensor as NumPy; waits for the work that was enqueued before.
+
+        ``dtype`` is the type whose values are stored in an array of bytes: ``"float8_e4m3fn"``.
+        """
         self._before_work()
-        return self._device.to_host(array)
+        if hasattr(array, "detach"):
+            self._device.synchronize()
+            return tensor_to_host(array)
+        host = self._device.to_host(array)
+        return host if dtype is None else from_bytes(host, dtype)
 
     def synchronize(self) -> None:
         """Wait until the GPU is idle."""
@@ -169,7 +180,7 @@ class Gpu:
     def _together(self, actual: Any, expected: Any) -> tuple[Any, Any]:
         """Both arrays in one place: on the host if one of them is there."""
         self._prepare_to_compare()
-        if isinstance(actual, np.ndarray) or type(actual) is not type(expected):
+        if isinstance(actual, np.ndarray) or hasattr(actual, "detach") or type(actual) is not type(expected):
             return self._on_host(actual), self._on_host(expected)
         return actual, expected
 
@@ -179,4 +190,5 @@ class Gpu:
         self._before_work()
 
     def _on_host(self, array: Any) -> Any:
-        return self._device.to_host(array) if hasattr(array, "__cuda_array_interface__") else np.asarray(array)
+        of_gpu = hasattr(array, "detach") or hasattr(array, "__cuda_array_interface__")
+        return self.to_host(array) if of_gpu else np.asarray(array)

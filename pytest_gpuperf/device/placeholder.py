@@ -15,6 +15,7 @@ import numpy as np
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.discovery import nominal_facts
 from pytest_gpuperf.device.interface import TENSOR_MAP_BYTES, LaunchLog, LoadedKernel
+from pytest_gpuperf.device.number_types import stored, to_bytes
 from pytest_gpuperf.model.device_facts import DeviceState
 from pytest_gpuperf.model.evidence import KernelBinary
 
@@ -106,14 +107,14 @@ class PlaceholderArrays:
 
     @staticmethod
     def random(shape: Any, dtype: Any = "float32", **_: Any) -> PlaceholderArray:
-        return without_data(shape, dtype)
+        return without_data(*stored(shape, dtype))
 
     empty = zeros = random
-    full = staticmethod(lambda shape, value, dtype="float32": without_data(shape, dtype))
+    full = staticmethod(lambda shape, value, dtype="float32": without_data(*stored(shape, dtype)))
     empty_like = staticmethod(lambda array: without_data(array.shape, array.dtype))
 
     def array(self, host: Any) -> PlaceholderArray:
-        return self.empty_like(host if isinstance(host, PlaceholderArray) else np.asarray(host))
+        return self.empty_like(host if isinstance(host, PlaceholderArray) else to_bytes(np.asarray(host)))
 
 
 class PlaceholderDevice:

@@ -80,6 +80,8 @@ def _differs(got: Any, wanted: Any) -> Any:
     """Not equal, or zeros of different signs.  NaN differs from everything."""
     if got.dtype.kind == "c":
         return _differs(got.real, wanted.real) | _differs(got.imag, wanted.imag)
+    if got.dtype.isbuiltin == 2:  # of ml_dtypes, as bfloat16
+        return _differs(_double(got), _double(wanted))
     if got.dtype.kind != "f":
         return got != wanted
     return (got != wanted) | (np.signbit(got) != np.signbit(wanted))  # CuPy arrays take them to the GPU by themselves

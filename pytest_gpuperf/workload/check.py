@@ -68,8 +68,12 @@ def check_again(run: Run, request: Request, timed_runs: int) -> None:
         ) from problem
 
 
-TOLERANCES = {"float64": (1e-7, 1e-7), "float32": (1.3e-6, 1e-5), "float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5)}
-"""Of results of two implementations, relative and absolute: those of ``torch.testing.assert_close``; else none."""
+TOLERANCES = {
+    "float64": (1e-7, 1e-7), "float32": (1.3e-6, 1e-5), "float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5),
+    "float8_e4m3fn": (2.0**-3, 2.0**-9), "float8_e5m2": (2.0**-2, 2.0**-16),
+}  # fmt: skip
+"""Of results of two implementations, relative and absolute: those of ``torch.testing.assert_close``, of fp8 a unit in
+the last place, else none."""
 
 
 def as_reference(run: Run, reference: Request, outputs: tuple[Any, ...]) -> Callable[[Any], None]:
@@ -92,7 +96,9 @@ def as_reference(run: Run, reference: Request, outputs: tuple[Any, ...]) -> Call
 
 def _as_double(array: Any) -> Any:
     """Of a tensor; other arrays are compared so by themselves."""
-    return array.detach().double() if hasattr(array, "detach") else array
+    if not hasattr(array, "detach"):
+        return array
+    return _bytes(array).reshape(array.shape) if "float4" in str(array.dtype) else array.detach().double()
 
 
 def _require_yes(name: str, answer: Any) -> None:

@@ -238,3 +238,18 @@ def test_compiling_leaves_pythons_shared_bytes_alone() -> None:
 def test_ptx_of_a_template_holds_its_instance() -> None:
     module = ptx(KernelSource(TEXT, "fill<float, 3>"), "sm_90")
     assert "st.global" in module.partition(".entry _Z4fillIfLi3EEvPT_(")[2]
+
+
+NARROW = """
+#include <cuda_bf16.h>
+#include <cuda_fp8.h>
+#include <cuda_fp4.h>
+extern "C" __global__ void narrow(TYPE* x, __nv_bfloat16* y) { y[threadIdx.x] = __nv_bfloat16(float(x[threadIdx.x])); }
+"""
+
+
+@pytest.mark.parametrize("arch", ["sm_90", "sm_100"])
+@pytest.mark.parametrize("name", ["__nv_bfloat16", "__nv_fp8_e4m3", "__nv_fp8_e5m2", "__nv_fp4_e2m1"])
+def test_headers_of_narrow_types_come_with_the_wheels(name: str, arch: str) -> None:
+    made = compile_kernel(KernelSource(NARROW, "narrow", options=(f"-DTYPE={name}",)), arch)
+    assert (made.arch, len(made.parameters), made.profile.spill_bytes) == (arch, 2, 0)
