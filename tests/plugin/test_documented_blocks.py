@@ -43,6 +43,7 @@ NOT_RUN = {
     ("docs/how-to/other-compilers.md", "Kernels that Triton tunes"): "tests/gpu runs its like",
     ("docs/how-to/other-compilers.md", "Functions of torch.compile"): "tests/gpu runs its like",
     ("docs/how-to/other-compilers.md", "Kernels of the CuTe DSL"): "it needs the CuTe DSL; tests/gpu runs it",
+    ("docs/how-to/other-compilers.md", "Kernels of TileLang"): "it needs TileLang",
     ("docs/how-to/other-compilers.md", "Kernels of cuTile"): "it needs cuTile; tests/gpu runs its cubins",
 }
 """Python blocks that are compiled and not run, by page and heading."""
