@@ -95,6 +95,20 @@ class Slot(NamedTuple):
     """Samples before them that are not returned.  With none a timer launches nothing else, where it can."""
 
 
+class TracedLaunch(NamedTuple):
+    """One launch of a run, as the driver recorded it."""
+
+    symbol: str
+    grid: Dim3
+    block: Dim3
+    dynamic_shared_bytes: int = 0
+    registers: int = 0
+    """Per thread."""
+    clustered: bool = False
+    cubin: bytes = b""
+    """Loaded machine code with this kernel; empty where it is not known which one was launched."""
+
+
 class Timer(Protocol):
     """Device time of short pieces of work."""
 
@@ -117,6 +131,12 @@ class Timer(Protocol):
         With ``cache="cold"`` the L2 is flushed before every sample; with ``"warm"`` samples follow each
         other.  A timer that times several launches together returns the time of one.
         Raises ``TimerError`` if a sample was lost or has no valid time.
+        """
+
+    def trace(self, slot: Slot) -> Sequence[TracedLaunch]:
+        """The kernels of one untimed run, in the order of their launches; empty where this timer sees none.
+
+        Raises ``TimerError``.
         """
 
 

@@ -128,6 +128,8 @@ class StaticRecord(Record, frozen=True):
     """SHA-256 of the cubin that it lies in; empty where that was not kept."""
     config: str = ""
     """``KernelBinary.config``."""
+    captured: bool = False
+    """A callable launched it, so that the workload is called ``CALLABLE: KERNEL``; its absence fails nothing."""
 
 
 class KernelBinary(Record, frozen=True):

@@ -14,7 +14,32 @@ from pytest_gpuperf.model.evidence import Key, Record, StaticRecord
 from pytest_gpuperf.model.time_record import CacheMode, Identity, SecondaryMetrics, Session, TimeRecord
 from pytest_gpuperf.model.verdict import Advice, Judgement, TimeFigures
 
+Dim3 = tuple[int, int, int]
 Status = Literal["complete", "static only", "checked only"]
+
+
+class LaunchedKernel(Record, frozen=True):
+    """One of the kernels that a callable launches, by one configuration."""
+
+    name: str
+    """``softmax_warp_forward``; of several of a name, the second is ``softmax_warp_forward [2]``."""
+    symbol: str
+    grid: Dim3
+    """Of its first launch."""
+    block: Dim3
+    launches: int = 1
+    """Of one run."""
+    dynamic_shared_bytes: int = 0
+    registers: int = 0
+    """Per thread."""
+    spill_bytes: int | None = None
+    """Per thread; None where the machine code is not known, or does not tell."""
+    cubin: str = ""
+    """SHA-256 of the loaded cubin; empty where it is not known which one that is."""
+    code: str = ""
+    """``StaticProfile.code_hash``; empty as above."""
+    time_ns: float | None = None
+    """Of one run, all launches of this symbol; None where that is not known."""
 
 
 class WorkloadEvidence(Record, frozen=True):
@@ -41,6 +66,10 @@ class WorkloadEvidence(Record, frozen=True):
     """File that Nsight Compute opens, as seen from pytest's root; empty where none is kept."""
     ncu_range: str = ""
     """NVTX range of the workload in that file; that of its baseline ends in ``:baseline``."""
+    kernels: tuple[LaunchedKernel, ...] = ()
+    """Of a callable: what it launches."""
+    baseline_kernels: dict[str, float] = msgspec.field(default_factory=dict)
+    """Of what it is compared with: nanoseconds per run of each kernel, by symbol."""
     secondary: SecondaryMetrics | None = None
     """Secondary metrics that this process measured; None where the test asked for none."""
     judgements: tuple[Judgement, ...] = ()
@@ -54,6 +83,11 @@ class WorkloadEvidence(Record, frozen=True):
     """Slowdown that is accepted of its time, as a fraction; None for a kernel that nothing launches."""
     was: Key | None = None
     """Of a NEW one: the record without a test that it seems to continue under another name."""
+
+    @property
+    def is_captured(self) -> bool:
+        """Whether it is a kernel of a callable, called ``CALLABLE: KERNEL``."""
+        return any(record.captured for record in self.static.values())
 
     @property
     def time_judgement(self) -> Judgement | None:

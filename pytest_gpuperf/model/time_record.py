@@ -127,6 +127,8 @@ class TimeRecord(Record, frozen=True):
     """Least and most of the counters that were not the same in every take of equal code."""
     secondary: SecondaryMetrics | None = None
     """Its secondary metrics; None where the test asked for none."""
+    kernel_breakdown: dict[str, float] = {}
+    """Of a callable: mean nanoseconds per run of each of its kernels, by symbol."""
 
 
 class WorkloadRecords(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Any, Literal, NoReturn
 
 import msgspec
 
-from pytest_gpuperf.device.interface import Device, Slot, Timer
+from pytest_gpuperf.device.interface import Device, Slot, Timer, TracedLaunch
 from pytest_gpuperf.model.evidence import Record
 from pytest_gpuperf.model.limits import Limits, TimerName
 from pytest_gpuperf.model.result import TestEvidence
@@ -97,6 +97,8 @@ class RemoteSamples(Record, frozen=True, tag="samples"):
 
     times: list[list[float]] = msgspec.field(default_factory=list)
     """Nanoseconds, slot by slot."""
+    kernels: dict[str, float] = {}
+    """Of each kernel in the last slot, by symbol."""
     problem: str = ""
     """Why there are none."""
 
@@ -166,10 +168,15 @@ class TwoSidedTimer:
         self.tick_ns, self.overhead_ns = timer.tick_ns, timer.overhead_ns
         self.pad_bytes = 0
         """The other side takes so much memory before its next samples."""
+        self.kernels_there: dict[str, float] = {}
+        """Of the other side's latest slot: ns per sample of each kernel, by symbol."""
 
     @property
     def kernel_breakdown(self) -> Sequence[Mapping[str, float]]:
         return self._timer.kernel_breakdown
+
+    def trace(self, slot: Slot) -> Sequence[TracedLaunch]:
+        return self._timer.trace(slot)
 
     def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
         """As ``Timer.measure``; raises ``OtherSideLost`` too."""
@@ -185,6 +192,7 @@ class TwoSidedTimer:
         answer: RemoteSamples = self._link.receive(RemoteSamples, self._timeout_s)
         if answer.problem:
             raise OtherSideLost(f"the other side failed: {answer.problem}")
+        self.kernels_there = answer.kernels
         return answer.times
 
 
@@ -241,4 +249,5 @@ def serve_samples(
         except Exception as problem:  # noqa: BLE001 whatever it is, the process that asked is to know it
             link.send(RemoteSamples(problem=f"{type(problem).__name__}: {problem}"))
         else:
-            link.send(RemoteSamples(times=times))
+            kernels = next(map(dict, reversed(timer.kernel_breakdown)), {})
+            link.send(RemoteSamples(times=times, kernels=kernels))

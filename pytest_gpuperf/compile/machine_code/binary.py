@@ -5,6 +5,7 @@ Instructions are read by nvdisasm, but not for machine code of a recorded hash: 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Hashable, Mapping, Sequence
 from types import MappingProxyType
@@ -174,6 +175,31 @@ def ready_made(
         toolchain=", ".join(filter(None, (compiler, assembler))) or UNKNOWN_TOOLCHAIN,
         source_hash=hash_of_source(source) if source else "",
     )
+
+
+def loaded(
+    codes: Mapping[tuple[bytes, str], str], arch: str, recorded: Recorded = NOTHING_RECORDED
+) -> dict[tuple[bytes, str], KernelBinary]:
+    """Kernels out of cubins that run on a GPU of ``arch``, by cubin and symbol; the values are their names for people.
+
+    As ``ready_made``, all in one go.  A cubin that cannot be read is left out.  Raises ``ToolchainMissing``.
+    """
+    read: dict[bytes, Cubin] = {}
+    for cubin in {cubin for cubin, _ in codes}:
+        with contextlib.suppress(BadCubin):
+            read[cubin] = read_cubin(cubin)
+    unread = {}
+    for cubin, symbol in codes:
+        if cubin in read and symbol in read[cubin].kernels:
+            kernel = read[cubin].kernels[symbol]
+            unread[cubin, symbol] = Unread(read[cubin], kernel, profile_of(read[cubin], kernel))
+    return {
+        code: msgspec.structs.replace(
+            described(unread[code].kernel, arch, profile), cubin=code[0], name=codes[code],
+            toolchain=f"ptxas {found}" if (found := unread[code].cubin.assembler) else UNKNOWN_TOOLCHAIN,
+        )
+        for code, profile in with_instructions(arch, unread, recorded).items()
+    }  # fmt: skip
 
 
 def cubin_with(cubins: Sequence[bytes], symbol: str, place: str) -> bytes:

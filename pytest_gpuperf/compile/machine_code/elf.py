@@ -135,6 +135,16 @@ def read_elf(content: bytes) -> Elf:
     return Elf(machine, ident[7], flags, sections, _symbols(sections), kind == _RELOCATABLE)
 
 
+def section_names(content: bytes) -> bytes:
+    """The table of the names of sections, which costs less than to parse a large file; empty where there is none."""
+    try:
+        _, _, _, _, _, _, shoff, *_, shstrndx = _HEADER.unpack_from(content)
+        _, _, _, _, offset, size, *_ = _SECTION.unpack_from(content, shoff + shstrndx * _SECTION.size)
+    except struct.error:
+        return b""
+    return content[offset : offset + size]
+
+
 def _symbols(sections: tuple[Section, ...]) -> tuple[Symbol, ...]:
     table = next((section for section in sections if section.type == SYMTAB), None)
     if table is None:

@@ -20,7 +20,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_gpuperf.device.device_errors import TimerError
-from pytest_gpuperf.device.interface import Slot
+from pytest_gpuperf.device.interface import Slot, TracedLaunch
+from pytest_gpuperf.device.timers.loaded_code import LoadedCode, watch_code
 from pytest_gpuperf.device.timers.cupti_records import Activity, Records, records_of
 from pytest_gpuperf.device.timers.resolution import tick_of
 from pytest_gpuperf.device.timers.stream import (
@@ -102,6 +103,20 @@ class CuptiTimer:
         self.kernel_breakdown = tuple(map(_breakdown, counted))
         return [list(map(_duration_ns, of_slot)) for of_slot in counted]
 
+    def trace(self, slot: Slot) -> list[TracedLaunch]:
+        code = watch_code()
+        self._records.with_launches = True
+        try:
+            with self._tracing():
+                (number,) = self._enqueue(slot._replace(samples=1, dropped=0), cold=False)
+                self._stream.synchronize()
+                ran = sorted(self._collect([number])[number], key=lambda one: one.correlation)
+        except self._cupti.cuptiError as error:
+            raise TimerError(f"CUPTI failed while tracing ({error}); {_RELEASE}") from error
+        finally:
+            self._records.with_launches = False
+        return [_traced(one, code) for one in ran if one.launch]
+
     def _enqueue(self, slot: Slot, *, cold: bool) -> list[int]:
         """Enqueue the samples, those to be dropped first; their numbers."""
         numbers = list(itertools.islice(self._numbers, slot.dropped + slot.samples))
@@ -171,6 +186,12 @@ def _sort_out(activities: Iterable[Activity], tags: Mapping[int, int], samples: 
             tag = tags[calls[max(bisect.bisect(calls, activity.correlation) - 1, 0)]] | 1
         if tag & 1 and tag >> 1 in samples:
             samples[tag >> 1].append(activity)
+
+
+def _traced(kernel: Activity, code: LoadedCode | str) -> TracedLaunch:
+    *sizes, dynamic, registers, static, cluster = kernel.launch
+    cubin = b"" if isinstance(code, str) else code.of(kernel.name, registers, static)
+    return TracedLaunch(kernel.name, (sizes[0], sizes[1], sizes[2]), (sizes[3], sizes[4], sizes[5]), dynamic, registers, cluster > 1, cubin)
 
 
 def _duration_ns(sample: Sample) -> float:

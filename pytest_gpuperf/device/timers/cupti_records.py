@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import itertools
 import os
 import re
 from collections import deque
@@ -42,6 +43,15 @@ class Activity(NamedTuple):
     start_ns: int
     end_ns: int
     name: str
+    launch: tuple[int, ...] = ()
+    """``LAUNCH`` of a kernel, where it was asked for."""
+
+
+LAUNCH = (
+    "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "dynamic_shared_memory", "registers_per_thread",
+    "static_shared_memory", "cluster_x",
+)  # fmt: skip
+"""Fields of a kernel's record; a cluster of 0 blocks is none."""
 
 
 @functools.cache
@@ -70,15 +80,18 @@ class Records:
     """Read since the start, in no particular order."""
     tags: dict[int, int]
     """Tag of each tagged API call, by its correlation id."""
+    with_launches: bool
+    """Whether ``Activity.launch`` is read too."""
 
     def __init__(self, cupti: Any, library: Any) -> None:
-        self.activities, self.tags = [], {}
+        self.activities, self.tags, self.with_launches = [], {}, False
         kinds, work = cupti.ActivityKind, ("correlation_id", "start", "end")
         self._work = (
             (int(kinds.CONCURRENT_KERNEL), "[kernel]", _fields(cupti, "kernel", *work, "name")),
             (int(kinds.MEMCPY), "[memcpy]", _fields(cupti, "memcpy", *work)),
             (int(kinds.MEMSET), "[memset]", _fields(cupti, "memset", *work)),
         )
+        self._launch = functools.partial(_fields, cupti, "kernel", *LAUNCH)
         tag = _fields(cupti, "external_correlation", "correlation_id", "external_kind", "external_id")
         self._tag = int(kinds.EXTERNAL_CORRELATION), tag
         self._external = int(cupti.ExternalCorrelationKind.CUSTOM2)
@@ -140,11 +153,14 @@ class Records:
         content, starts = np.frombuffer(ctypes.string_at(address, valid_bytes), np.uint8), np.array(offsets, np.int64)
         (kinds,) = _columns(content, starts, [(np.dtype("i4"), 0)])
         for kind, label, fields in self._work:
-            calls, begins, ends, *addresses = _columns(content, starts[np.equal(kinds, kind)], fields)
+            places = starts[np.equal(kinds, kind)]
+            calls, begins, ends, *addresses = _columns(content, places, fields)
             names = addresses[0] if addresses else [0] * len(calls)
             # copied: an address surely means the same string within one buffer only
             copies = {one: ctypes.string_at(one).decode(errors="replace") if one else label for one in set(names)}
-            self.activities += map(Activity, calls, begins, ends, map(copies.__getitem__, names))
+            of_kernels = self.with_launches and bool(addresses)
+            launches = zip(*_columns(content, places, self._launch()), strict=True) if of_kernels else itertools.repeat(())
+            self.activities += map(Activity, calls, begins, ends, map(copies.__getitem__, names), launches)
         kind, fields = self._tag
         tagged = zip(*_columns(content, starts[np.equal(kinds, kind)], fields), strict=True)
         self.tags.update((call, tag) for call, external, tag in tagged if external == self._external)
