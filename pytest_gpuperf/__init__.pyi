@@ -26,6 +26,7 @@ from pytest_gpuperf.model.evidence import Key as Key
 from pytest_gpuperf.model.evidence import Occupancy as Occupancy
 from pytest_gpuperf.model.evidence import StaticProfile as StaticProfile
 from pytest_gpuperf.model.evidence import StaticRecord as StaticRecord
+from pytest_gpuperf.model.result import LaunchedKernel as LaunchedKernel
 from pytest_gpuperf.model.verdict import Change as Change
 from pytest_gpuperf.model.verdict import Judgement as Judgement
 from pytest_gpuperf.model.verdict import TimeFigures as TimeFigures

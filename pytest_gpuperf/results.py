@@ -15,6 +15,7 @@ import pytest
 from pytest_gpuperf import stash
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence
+from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.read_options import from_root
 
@@ -109,6 +110,16 @@ class Results:
         if self._chosen and not session.config.pluginmanager.hasplugin("dsession"):
             self.found = self.so_far
             self.found.selected = {item.nodeid for item in session.items}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """See the machine code of callables before a test or a fixture has it loaded."""
+        options = session.config.stash[stash.OPTIONS]
+        traces = options.gates if options.task is None else isinstance(options.task, RevisionTask)
+        if self.gated and traces and options.timer != "graph" and self.found is not None:
+            from pytest_gpuperf.device.timers.loaded_code import watch_code  # noqa: PLC0415 CUPTI comes with it
+
+            watch_code()
 
     def note(self, report: pytest.TestReport) -> None:
         """Note how a test or a phase of it ended, and take its evidence off the report, which pytest keeps."""

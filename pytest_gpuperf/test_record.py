@@ -170,10 +170,19 @@ class TestRecord:
     def add(self, evidence: WorkloadEvidence) -> None:
         self.workloads[evidence.key.workload] = evidence
 
+    def drop_own_kernels(self) -> None:
+        """Leave the kernels of callables to the test's own evidence where it has compiled or launched them itself."""
+        own = [one.static for one in (*self.kernels, *self.shared_kernels)]
+        own += [work.static for work in self.workloads.values() if not work.is_captured]
+        codes = {record.profile.code_hash for static in own for record in static.values()}
+        for name, work in list(self.workloads.items()):
+            if work.is_captured and any(record.profile.code_hash in codes for record in work.static.values()):
+                del self.workloads[name]
+
     def unlaunched(self) -> list[WorkloadEvidence]:
         """Kernels that were compiled but belong to no workload; labels distinguish several of one name."""
         launches = any(
-            work.launched and work.static for work in self.workloads.values()
+            work.launched and work.static and not work.is_captured for work in self.workloads.values()
         )  # a callable hides its kernels
         kernels = self.kernels if launches else [*self.shared_kernels, *self.kernels]
         alone = [one for one in kernels if not any(map(one.is_launched_by, self.workloads.values()))]

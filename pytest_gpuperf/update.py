@@ -16,6 +16,7 @@ from pytest_gpuperf.baselines.store import BaselineStore, Update
 from pytest_gpuperf.compile.machine_code.occupancy import why_unfit
 from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.judge.counters import Counts, replaced
+from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence, unpacked
 from pytest_gpuperf.model.roofs import ROOFS
@@ -65,7 +66,7 @@ def accept(run: Run) -> list[Recorded]:
     static = {place: new for (place, new), one in zip(static.items(), changed, strict=True) if not one.refused}
     named = {one.cubin for one in static.values()} | {one.cubin for one in time.values()}
     cubins = [cubin for sha256, cubin in unpacked(accepted).items() if sha256 in named]
-    removed = _of_deleted_tests(run)
+    removed = _of_deleted_tests(run) | _of_other_launches(run, accepted, timed)
     sweep = options.update == "all" and bool(static or time or removed)
     roofs = {one.device.slug: {name: one.peaks[name] for name in ROOFS if one.peaks[name]}
              for one in accepted if one.device is not None and one.peaks.keys() >= ROOFS.keys()}  # fmt: skip
@@ -73,9 +74,7 @@ def accept(run: Run) -> list[Recorded]:
     store.write(update, sweep=sweep)
     if removed:
         names = first_of(sorted({str(key) for key in removed}), 3)
-        run.outcome.left_out += (
-            f"removed the records of {numbered(len(removed), 'workload')} without a test: {names}",
-        )
+        run.outcome.left_out += (f"removed the records of {numbered(len(removed), 'workload')} missing now: {names}",)
     return [*changed, *timed_records]
 
 
@@ -90,6 +89,19 @@ def _of_deleted_tests(run: Run) -> set[Key]:
     if run.results.failures or found.selected != found.tests or not found.tests <= run.results.ends.keys():
         return set()
     return {key for key in run.records if found.lacks(run.config, key)}
+
+
+def _of_other_launches(run: Run, accepted: Iterable[TestEvidence], timed: Collection[Key]) -> set[Key]:
+    """Kernels that a callable no longer launches, recorded for this run's GPUs alone, where its time is taken anew."""
+    works = {work.key: work for one in accepted for work in one.workloads}
+    owners = {key for key in timed if key in works and works[key].kernels}
+    return {
+        key
+        for key, records in (run.records.items() if owners else ())
+        if key not in works and any(record.captured for record in records.static.values())
+        and msgspec.structs.replace(key, workload=key.workload.rpartition(": ")[0]) in owners
+        and {plain(arch) for arch, _ in records.static} <= run.native_archs
+    }  # fmt: skip
 
 
 # --- machine code --------------------------------------------------------------------------------
@@ -113,7 +125,7 @@ def wanted_static(
                     old = store.static(arch, workload.key, workload.toolchain)
                 lacks = old is not None and (not store.has_cubin(old.cubin) or old.source_hash != record.source_hash)
                 judged = verdicts.get(arch)
-                wanted = workload.key in timed or (judged is not None and accepts(judged, options))
+                wanted = workload.owner in timed or (judged is not None and accepts(judged, options))
                 changed = old is not None and _figures(old) != _figures(under_recorded_launch(record, old, arch))
                 is_new = old is None and (wanted or judged is None or judged.verdict is not Verdict.WORSE)
                 if is_new or (lacks and options.update == "all") or (changed and wanted and options.update != "new"):

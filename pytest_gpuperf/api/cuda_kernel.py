@@ -17,17 +17,15 @@ from pytest_gpuperf.compile.adapters.cute import read_cute
 from pytest_gpuperf.compile.adapters.cutile import read_cutile
 from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, Handed, binary_for
 from pytest_gpuperf.compile.adapters.numba import read_numba
-from pytest_gpuperf.compile.adapters.torch import read_torch
 from pytest_gpuperf.compile.adapters.triton import read_triton
 from pytest_gpuperf.compile.listing import Listing
-from pytest_gpuperf.compile.machine_code.occupancy import occupancy
 from pytest_gpuperf.compile.nvcc import toolchain
 from pytest_gpuperf.compile.source import NVCC, NVRTC, KernelSource
 from pytest_gpuperf.device.device_errors import DeviceNeeded, LoadError
 from pytest_gpuperf.device.launch import Kernel
 from pytest_gpuperf.device.other_compilers import CuteKernel, CutileKernel, NumbaKernel, TritonKernel
 from pytest_gpuperf.model.architectures import plain
-from pytest_gpuperf.model.evidence import KernelBinary, StaticProfile, StaticRecord
+from pytest_gpuperf.model.evidence import KernelBinary, StaticProfile
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.stash import CompileLocation
 from pytest_gpuperf.test_record import TestRecord
@@ -148,30 +146,6 @@ class KernelCompiler:
         """
         handed = read_triton(compiled, config)
         return TritonKernel(handed, *self._chosen(handed), device=self._run.device)
-
-    def from_torch(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> dict[str, StaticRecord]:
-        """The static evidence of every Triton kernel that a function of ``torch.compile`` consists of, by its name.
-
-        Calls ``function(*args, **kwargs)``, which compiles it anew, and so at their next call all other functions that
-        ``torch.compile`` made: this is ``torch.compiler.reset()``.  Each kernel is judged by itself, and what PyTorch's
-        autotuning chose is recorded as by ``from_triton``.  Time is that of the whole:
-        ``gpuperf(lambda: function(...))``.  Needs a GPU, and PyTorch 2.9 to 2.15 where it had a choice.
-        Raises ``UnsupportedKernel`` if there is no Triton kernel, or if it is unknown which one PyTorch launches.
-        """
-        if not self._run.has_gpu:
-            raise DeviceNeeded("a function of torch.compile is compiled")
-        self._run.hold_gpu()
-        kernels = read_torch(function, args, kwargs)
-        self._run.device.synchronize()
-        records = {}
-        for kernel in kernels:
-            binary, shared = binary_for(kernel, OWN_ARCH), kernel.shared_bytes
-            fits = occupancy(binary.profile, binary.arch, kernel.threads, shared)
-            record = binary.record(block=(kernel.threads, 1, 1), dynamic_shared_bytes=shared, occupancy=fits)
-            self._test.cubins[binary.cubin_hash] = binary.cubin
-            self._test.add_compiled(binary.name, {binary.arch: record}, binary.toolchain, (), "")
-            records[binary.name] = record
-        return records
 
     def from_cupy(self, kernel: Any, name: str | None = None, *, arch: str | Sequence[str] | None = None) -> Kernel:
         """A ``RawKernel``, or the kernel ``name`` of a ``RawModule``, compiled here as CuPy would compile it.

@@ -19,7 +19,7 @@ from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.explain import Estimates, WorkloadComparison, explain_each
 from pytest_gpuperf.formatting import duration, first_of, quantity
 from pytest_gpuperf.model.evidence import Key, StaticRecord
-from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence, unpacked
+from pytest_gpuperf.model.result import LaunchedKernel, TestEvidence, WorkloadEvidence, unpacked
 from pytest_gpuperf.model.roofs import ROOFS
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.process import last_run
@@ -86,6 +86,8 @@ def explain_all(
             roofs = {**test.peaks, **(store.roofs(test.device.slug) if test.device is not None else {})}
             yield from wrapped(f"roof: {_roofs(after, roofs)}", INDENT)
         yield from wrapped(f"baseline: {_compared(work, before, after)}", INDENT)
+        if work.kernels:
+            yield from wrapped(f"launches: {'; '.join(map(_launched, work.kernels))}", INDENT)
         telling = [one for one in work.judgements if one.verdict not in (Verdict.UNCHANGED, Verdict.NEW)]
         named = work.advice or advice
         yield from (f"{' ' * INDENT}{line}" for line in described(telling, explained=bool(named)))
@@ -97,6 +99,13 @@ def explain_all(
             yield f"{' ' * INDENT}Nsight Compute: ncu-ui {shlex.quote(work.ncu_report)} (range {work.ncu_range})"
         yield from _details(store, test, work) if details else ()
         yield ""
+
+
+def _launched(one: LaunchedKernel) -> str:
+    """``hog 12 us, 40 registers, 96 bytes of local memory, cubin 6791c9``"""
+    known = [f"{one.stack_bytes} bytes of local memory", f"cubin {one.cubin[:6]}"] if one.cubin else ["code not known"]
+    times = f" {duration(one.time_ns)}" if one.time_ns is not None else ""
+    return ", ".join([f"{one.name}{times}", f"{one.registers} registers", *known])
 
 
 def _details(store: BaselineStore, test: TestEvidence, work: WorkloadEvidence) -> Iterator[str]:

@@ -52,6 +52,21 @@ def compare_static(
     return judgement(verdict=verdict, reason=reason, changes=changes, notes=notes)
 
 
+def compare_captured(
+    key: Key, target: str, old: StaticRecord, new: StaticRecord, *, toolchains: tuple[str, str]
+) -> Judgement:
+    """As ``compare_static`` for a kernel that a callable launches: its library may have another compiler any day.
+
+    So what is not comparable is SAME, with the reason.
+    """
+    found = compare_static(key, target, old, new, toolchains=toolchains)
+    if found.verdict is not Verdict.NOT_COMPARABLE:
+        return found
+    compilers = " and ".join(one or UNKNOWN_TOOLCHAIN for one in toolchains)
+    reason = f"its library was compiled anew, by {compilers}: {NOTHING_GATES}"
+    return msgspec.structs.replace(found, verdict=Verdict.SAME, reason=reason, notes=())
+
+
 def _across_compilers(
     judgement: Callable[..., Judgement], toolchains: tuple[str, str], changes: Iterable[Change], *, same_source: bool
 ) -> Judgement:

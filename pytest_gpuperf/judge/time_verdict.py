@@ -56,8 +56,6 @@ class TimeCase:
     """Its recorded time; 0 without one."""
     by_process: bool = False
     """Whether the two run in a process each."""
-    kernels: str = ""
-    """Note on the kernels of a callable, for a verdict that does not pass."""
     reference: str = ""
     """The workload of the same test in place of a baseline; a verdict on it is SAME, SLOWER or INCONCLUSIVE."""
     gates: bool = True
@@ -69,11 +67,10 @@ class TimeCase:
     ) -> Judgement:  # fmt: skip
         """``now_ns`` is what the candidate takes; a note says by how much that differs from the record."""
         ratio = now_ns / self.record_ns if self.record_ns and now_ns else 1.0
-        of_callable = [self.kernels] if self.kernels and not verdict.is_pass else []
         of_record = [f"x{ratio:.2f} of its recorded time"] if abs(math.log(ratio)) > REMARKED else []
         return Judgement(
             key=self.key, target=self.target, kind="time", verdict=verdict, time=time,
-            reason="; ".join(filter(None, (reason, self.cause))), notes=(*of_callable, *notes, *of_record),
+            reason="; ".join(filter(None, (reason, self.cause))), notes=(*notes, *of_record),
             reference=self.reference,
         )  # fmt: skip
 

@@ -32,8 +32,8 @@ class LaunchedKernel(Record, frozen=True):
     dynamic_shared_bytes: int = 0
     registers: int = 0
     """Per thread."""
-    spill_bytes: int | None = None
-    """Per thread; None where the machine code is not known, or does not tell."""
+    stack_bytes: int | None = None
+    """Local memory per thread, of spilled registers and arrays; None where the machine code is not known."""
     cubin: str = ""
     """SHA-256 of the loaded cubin; empty where it is not known which one that is."""
     code: str = ""
@@ -88,6 +88,12 @@ class WorkloadEvidence(Record, frozen=True):
     def is_captured(self) -> bool:
         """Whether it is a kernel of a callable, called ``CALLABLE: KERNEL``."""
         return any(record.captured for record in self.static.values())
+
+    @property
+    def owner(self) -> Key:
+        """The workload that is timed: of a captured kernel its callable."""
+        name = self.key.workload.rpartition(": ")[0] if self.is_captured else self.key.workload
+        return msgspec.structs.replace(self.key, workload=name)
 
     @property
     def time_judgement(self) -> Judgement | None:

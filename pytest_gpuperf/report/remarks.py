@@ -18,7 +18,7 @@ STALE = "the baseline is stale: accept the gain with {accept}, or an equal loss 
 """``{accept}`` is an ``accepting_command``."""
 WITHOUT_CUPTI = (
     "CUPTI is not available (gpuperf doctor says why): CUDA {timer} measure the times. Changes of kernels shorter than "
-    "20 us are harder to detect, and the time of a callable is not divided among its kernels"
+    "20 us are harder to detect, and the kernels of a callable are not seen"
 )
 
 

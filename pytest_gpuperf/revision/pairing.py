@@ -10,13 +10,14 @@ import contextlib
 import os
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_gpuperf.baselines.git_objects import RevisionError
+from pytest_gpuperf.judge.decision import Comparison
 from pytest_gpuperf.judge.same_work import other_arguments
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.limits import Limits
@@ -28,7 +29,7 @@ from pytest_gpuperf.revision.imports import imported
 from pytest_gpuperf.revision.process import NotPaired, lose, process_for
 from pytest_gpuperf.revision.worktree import check_out
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.timing.compare import BUDGETS, Compared, compare
+from pytest_gpuperf.timing.compare import BUDGETS, compare
 from pytest_gpuperf.timing.process_reference import Link, OtherSideLost, ProcessReference, Ready, serve_samples
 
 RECORD_ANEW = "record it with pytest --update-baselines=all"
@@ -98,8 +99,10 @@ def may_have_changed(run: Run, key: Key) -> bool:
 def compare_with_revision(
     run: Run, key: Key, identity: Identity, workload: Callable[[], Any], reset: Callable[[], Any] | None,
     limits: Limits, alpha: float, *, cache: CacheMode, duration_ns: float, budget_s: float,
-) -> Compared:  # fmt: skip
-    """Paired blocks of the callable ``workload`` against the revision's.  Raises ``NotPaired``.
+) -> tuple[Comparison, Mapping[str, float]]:  # fmt: skip
+    """Paired blocks of the callable ``workload`` against the revision's, and times of that one's kernels, by symbol.
+
+    Raises ``NotPaired``.
 
     The caller holds the GPU's lock.
     """
@@ -112,10 +115,11 @@ def compare_with_revision(
             run.device, run.timer, process.link, workload, reset=reset, cache=cache,
             timeout_s=60.0 + 2 * BUDGETS * budget_s,
         )  # fmt: skip
-        return compare(
+        compared = compare(
             run.device, reference, limits, alpha, seed=secrets.randbits(32), duration_ns=duration_ns,
             budget_s=budget_s,
         )  # fmt: skip
+        return compared.comparison, reference.timer.kernels_there
     except OtherSideLost as problem:
         raise NotPaired(lose(run.config, problem)) from None
 

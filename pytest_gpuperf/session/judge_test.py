@@ -21,17 +21,18 @@ from pytest_gpuperf.baselines.lookup import (
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.machine_code.occupancy import why_unfit
 from pytest_gpuperf.explain import Estimates, WorkloadComparison, explain_each
-from pytest_gpuperf.formatting import first_of
-from pytest_gpuperf.judge.static_verdict import compare_static, missing_static
+from pytest_gpuperf.formatting import first_of, numbered
+from pytest_gpuperf.judge.static_verdict import compare_captured, compare_static, missing_static
 from pytest_gpuperf.judge.static_weight import LOCAL, overridden_by_time, with_estimate
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.time_record import WorkloadRecords
-from pytest_gpuperf.model.verdict import SECONDARY, Judgement, Verdict
+from pytest_gpuperf.model.verdict import SECONDARY, Change, Judgement, Verdict
 from pytest_gpuperf.revision.against import AGAINST, reworded
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
 from pytest_gpuperf.run import Run
+from pytest_gpuperf.session.callable_kernels import kernel_notes
 from pytest_gpuperf.test_record import CompiledKernel, TestRecord
 
 
@@ -59,6 +60,7 @@ def judge_test(run: Run, test: TestRecord, *, whole: bool) -> str:
         if options.gates and compares:
             test.kernels = [one for one in test.kernels if _is_on_record(run, test, one)]
         if options.gates or isinstance(options.task, RevisionTask):
+            test.drop_own_kernels()
             for workload in test.unlaunched():
                 test.add(workload)
         if isinstance(options.task, RevisionTask):
@@ -67,7 +69,9 @@ def judge_test(run: Run, test: TestRecord, *, whole: bool) -> str:
             for workload in judge_static(test, estimates):
                 unrecorded = unrecorded_cubins(run.store, workload, updates=options.update is not None)
                 test.unrecorded |= unrecorded & test.cubins.keys()
-                test.add(in_order(run, workload))
+                test.add(workload)
+            for workload in list(test.workloads.values()):
+                test.add(in_order(run, workload, test))
             _name_origins(run, test, whole=whole)
             if against is not None and test.unrecorded:
                 against.changed.add(test.node_id)
@@ -118,12 +122,15 @@ def _by_records(comparison: WorkloadComparison) -> Iterator[tuple[str, Judgement
     work = comparison.work
     for arch, record in work.static.items():
         old, compiler = baseline_of_any_compiler(comparison.estimates.store, arch, work, comparison.workloads)
+        if record.captured and old is None:
+            continue
         if old is None:
             launched, found = record, missing_static(work.key, arch)
         else:
             launched = under_recorded_launch(record, old, arch)
-            found = compare_static(work.key, arch, old, launched, toolchains=(compiler, work.toolchain))
-        if unfit := why_unfit(launched, arch):
+            judge = compare_captured if record.captured else compare_static
+            found = judge(work.key, arch, old, launched, toolchains=(compiler, work.toolchain))
+        if unfit := "" if record.captured else why_unfit(launched, arch):
             found = msgspec.structs.replace(found, verdict=Verdict.WORSE, reason=unfit, fits=False)
         yield arch, found, compiler == work.toolchain and may_change(found)
 
@@ -135,17 +142,50 @@ def _weighed(judgement: Judgement, before: Side, after: Side) -> Judgement:
     return with_estimate(judgement, estimate_change(before, after), proven_causes(before, after), cured)
 
 
-def in_order(run: Run, work: WorkloadEvidence) -> WorkloadEvidence:
-    """The workload with verdicts that its time overrides as notes; a slower time gets the changes of the code."""
+def in_order(run: Run, work: WorkloadEvidence, test: TestRecord) -> WorkloadEvidence:
+    """The workload with verdicts that its time overrides as notes; a slower time gets the changes of the code.
+
+    The time of a kernel that callables launch is theirs.
+    """
     if not run.has_gpu:
         return work
     here = run.device.facts.arch
+    if work.time_judgement is None:
+        codes = {record.profile.code_hash for record in work.static.values()}
+        launching = [one for one in test.workloads.values() if any(kernel.code in codes for kernel in one.kernels)]
+        times = [one.time_judgement for one in launching if one.time_judgement is not None]
+        proven = [one for one in times if one.verdict in (Verdict.SAME, Verdict.FASTER)]
+        judgements = overridden_by_time([*proven, *work.judgements], here)[len(proven) :] if proven == times else None
+        return work if judgements is None else _judged(work, judgements)
     judgements = overridden_by_time(work.judgements, here)
     code = next((one.changes for one in judgements if (one.kind, one.target) == ("static", here)), ())
+    notes = _kernel_notes(run, work, test, here)
     return _judged(work, [
-        msgspec.structs.replace(one, changes=code) if one.kind == "time" and one.verdict is Verdict.SLOWER else one
+        msgspec.structs.replace(
+            one, changes=code if one.verdict is Verdict.SLOWER else one.changes, notes=(*notes, *one.notes)
+        ) if one.kind == "time" else one
         for one in judgements
     ])  # fmt: skip
+
+
+MOST_FIGURES = 2
+"""Changes of a kernel that a note on its callable names."""
+
+
+def _kernel_notes(run: Run, work: WorkloadEvidence, test: TestRecord, here: str) -> list[str]:
+    """Which kernels of a callable differ from those of its baseline, and which are not recorded."""
+    own = [one for one in test.workloads.values() if one.is_captured and one.owner == work.key and here in one.static]
+    changes: dict[str, Sequence[Change]] = {}
+    for one in own:
+        found = [change for judged in one.judgements if judged.target == here for change in judged.changes]
+        name = one.key.workload.removeprefix(f"{work.key.workload}: ")
+        changes[name] = ([change for change in found if change.direction != "neutral"] or found)[:MOST_FIGURES]
+    passes = work.time_judgement is None or work.time_judgement.verdict.is_pass
+    notes = list(kernel_notes(work.kernels, work.baseline_kernels, changes, passes=passes))
+    new = [one for one in own if not one.judgements]
+    if new and run.revision is None:
+        notes.append(f"the machine code of {numbered(len(new), 'kernel')} has no record: pytest --update-baselines=new")
+    return notes
 
 
 def unrecorded_cubins(store: BaselineStore, workload: WorkloadEvidence, *, updates: bool = False) -> set[str]:

@@ -17,7 +17,7 @@ from pytest_gpuperf.baselines import layout, manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, unreadable
 from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.model.architectures import plain
-from pytest_gpuperf.model.evidence import Key, is_below
+from pytest_gpuperf.model.evidence import Key, StaticRecord, is_below
 from pytest_gpuperf.model.result import Outcome
 from pytest_gpuperf.report.remarks import with_flags
 from pytest_gpuperf.results import TestsFound
@@ -74,7 +74,12 @@ class Seen:
         self._models = found.models | {one.device.slug for one in evidence if one.device is not None}
         self._targets = {*_expected_archs(run), *self._models}
         self._has_gpu = bool(self._models) or run.options.require_gpu
-        self.recorded = {(key, at): record for at, of in places for (key, _), record in run.store.load(at, of).items()}
+        self.recorded = {
+            (key, at): record
+            for at, of in places
+            for (key, _), record in run.store.load(at, of).items()
+            if not (isinstance(record, StaticRecord) and record.captured)
+        }
         self._works = {work.key: work for one in evidence for work in one.workloads}
         self._judged = {(one.key, one.target) for one in self._results.judgements if one.kind in ("static", "time")}
         self._kernels = {

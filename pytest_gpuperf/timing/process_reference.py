@@ -97,7 +97,7 @@ class RemoteSamples(Record, frozen=True, tag="samples"):
 
     times: list[list[float]] = msgspec.field(default_factory=list)
     """Nanoseconds, slot by slot."""
-    kernels: dict[str, float] = {}
+    kernels: dict[str, float] = msgspec.field(default_factory=dict)
     """Of each kernel in the last slot, by symbol."""
     problem: str = ""
     """Why there are none."""

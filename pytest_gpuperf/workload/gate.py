@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import math
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -18,17 +18,16 @@ from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.layout import cubin_path
 from pytest_gpuperf.compile.compile_errors import CompileProblem
 from pytest_gpuperf.compile.machine_code.binary import stored_binary
-from pytest_gpuperf.compile.machine_code.symbols import readable
 from pytest_gpuperf.device.arguments import recorded_arguments
 from pytest_gpuperf.device.device_errors import LaunchError, LoadError
 from pytest_gpuperf.device.launch import Launch, attributes_of, configuration_of, require_limits
-from pytest_gpuperf.formatting import duration
 from pytest_gpuperf.judge import time_verdict
 from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison
 from pytest_gpuperf.judge.same_work import explain, other_arguments
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect, TimeCase
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.limits import Limits
+from pytest_gpuperf.model.result import LaunchedKernel
 from pytest_gpuperf.model.task import ConfirmTask, RevisionTask
 from pytest_gpuperf.model.time_record import TimeRecord, mean_time_ns
 from pytest_gpuperf.model.verdict import Judgement, Verdict
@@ -57,8 +56,6 @@ from pytest_gpuperf.workload.timed_workload import (
     sample_of,
 )
 
-MOST_KERNELS = 8
-"""Most kernels of a callable that a note names."""
 _REMEDY = "Restore the baselines from version control, or record the workload again with --update-baselines=all"
 _ACCEPT = "record the baseline again with pytest --update-baselines if that is intended"
 _SEPARATE = "change the arguments in a commit of their own, or compare with committed baselines"
@@ -76,6 +73,8 @@ class Timed:
     comparison: Comparison | None = None
     problem: str = ""
     """Why there is no comparison, for the process that gates."""
+    kernels: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """Of the callable that it was compared with: nanoseconds of each kernel, by symbol."""
 
 
 def time_workload(run: Run, test: TestRecord, request: Request) -> CheckedOnly | None:
@@ -88,14 +87,16 @@ def time_workload(run: Run, test: TestRecord, request: Request) -> CheckedOnly |
     described = Timed(Rounds()) if run.describes else None
     timed = described or (Timed(measure_briefly(work)) if passed_over else _gate_time(work))
     measured = measure_for_record(work) if run.options.update is not None and timed.measured.rounds else timed.measured
+    seen = {} if request.launch is not None else next(map(dict, reversed(run.timer.kernel_breakdown)), {})
     if len(test.workloads) == 1 and timed.judgement is not None and not work.confirms:
         draw_aa_test(work)
     if measured.rounds or described:
         if not passed_over:
             check_again(run, request, timed_runs=measured.samples)
         evidence = msgspec.structs.replace(
-            evidence, time=record_of(work, measured.rounds), disturbances=measured.disturbed,
-            interval_ns=interval_of(measured.rounds),
+            evidence, time=record_of(work, measured.rounds, seen), disturbances=measured.disturbed,
+            interval_ns=interval_of(measured.rounds), kernels=tuple(_with_times(evidence.kernels, seen)),
+            baseline_kernels=dict(timed.kernels or (work.baseline.kernel_breakdown if work.baseline else {})),
         )  # fmt: skip
     judged = [timed.judgement] if timed.judgement is not None else []
     test.add(msgspec.structs.replace(evidence, judgements=(*evidence.judgements, *judged)))
@@ -112,6 +113,13 @@ def time_workload(run: Run, test: TestRecord, request: Request) -> CheckedOnly |
         with contextlib.suppress(MemoryError):  # next to large arrays; a later test has room
             _ = run.gpu.roofs
     return None if measured.rounds else CheckedOnly(f"{request.name}: unchanged, so not timed")
+
+
+def _with_times(kernels: Sequence[LaunchedKernel], times_ns: Mapping[str, float]) -> Iterator[LaunchedKernel]:
+    """The kernels with the times of their symbols, each with the first of its symbol alone."""
+    times = dict(times_ns)
+    for one in kernels:
+        yield msgspec.structs.replace(one, time_ns=times.pop(one.symbol, None))
 
 
 def _gate_time(work: TimedWorkload) -> Timed:
@@ -255,20 +263,19 @@ def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> T
         reason = "no file that it may run changed since the commit of its baseline"
         return Timed(measured, time_verdict.unchanged(case, reason, now_ns), problem=reason)
     limits = limits_of_processes(case.limits, now_ns)
-    case = dataclasses.replace(case, limits=limits, by_process=True, kernels=_kernels_of(work))
-    case = _widened(work, case)
+    case = _widened(work, dataclasses.replace(case, limits=limits, by_process=True))
     try:
-        first = compare_with_revision(
+        first, kernels = compare_with_revision(
             run, work.key, work.identity, request.workload, request.reset, case.limits, case.alpha,
             cache=request.cache, duration_ns=now_ns, budget_s=request.budget_s,
-        ).comparison  # fmt: skip
+        )  # fmt: skip
     except NotPaired as problem:
         return _by_record(work, case, measured, max(bound, 1 + case.limits.tolerance), str(problem))
 
     def final_verdict(found: Sequence[Confirmation]) -> Judgement | None:
         return time_verdict.by_processes(case, [first, *(one.comparison for one in found if one.comparison)])
 
-    return Timed(measured, time_verdict.by_blocks(case, first), final_verdict, first)
+    return Timed(measured, time_verdict.by_blocks(case, first), final_verdict, first, kernels=kernels)
 
 
 def _by_record(work: TimedWorkload, case: TimeCase, measured: Rounds, bound: float, unpaired: str) -> Timed:
@@ -288,12 +295,3 @@ def _by_record(work: TimedWorkload, case: TimeCase, measured: Rounds, bound: flo
         return time_verdict.by_record(case, [now_ns, *(one.time_ns for one in found[:1])], bound, unpaired)
 
     return Timed(measured, final_verdict(()), final_verdict)
-
-
-def _kernels_of(work: TimedWorkload) -> str:
-    """The callable's kernels by their time in its last slot, as a note; empty where the timer sees no kernels."""
-    seen = work.run.timer.kernel_breakdown
-    kernels = sorted(seen[-1].items() if seen else (), key=lambda one: -one[1])
-    shown = [f"{readable(name)} {duration(ns)}" for name, ns in kernels[:MOST_KERNELS]]
-    more = [f"and {len(kernels) - MOST_KERNELS} more"] if len(kernels) > MOST_KERNELS else []
-    return f"its kernels: {', '.join(shown + more)}" if kernels else ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.model.evidence import StaticRecord
-from pytest_gpuperf.model.result import WorkloadEvidence
+from pytest_gpuperf.model.result import LaunchedKernel, WorkloadEvidence
 from pytest_gpuperf.model.time_record import SecondaryMetrics, mean_time_ns
 from pytest_gpuperf.test_record import CheckedOnly, CountersMissing
 from pytest_gpuperf.workload.request import Request
@@ -40,6 +40,8 @@ class Measurement:
         """Static evidence by architecture; empty for a callable."""
         self.judgement = evidence.time_judgement
         """The gate's judgement on the time; None where nothing was judged."""
+        self.kernels: tuple[LaunchedKernel, ...] = evidence.kernels
+        """What a callable launches, in the order of the first launches; empty in a run that does not gate."""
         self._request, self._evidence, self._gpu = request, evidence, gpu
         self._rounds = evidence.time.rounds if evidence.time is not None else ()
         self._untimed = untimed or CheckedOnly(f"{self.name} was not timed: run pytest --gpuperf")

@@ -109,8 +109,8 @@ def measure_briefly(work: TimedWorkload) -> Rounds:
     return measure_rounds(work, BRIEF_ROUNDS, min(BRIEF_S, work.request.budget_s))
 
 
-def record_of(work: TimedWorkload, rounds: tuple[float, ...]) -> TimeRecord:
-    """The rounds with all that a baseline has to know of the workload."""
+def record_of(work: TimedWorkload, rounds: tuple[float, ...], kernels: dict[str, float]) -> TimeRecord:
+    """The rounds, and the times of a callable's ``kernels``, with all that a baseline has to know of the workload."""
     request, launch = work.request, work.request.launch
     return TimeRecord(
         identity=work.identity, timer=work.run.timer.name, cache=request.cache, rounds=rounds,
@@ -118,7 +118,7 @@ def record_of(work: TimedWorkload, rounds: tuple[float, ...]) -> TimeRecord:
         cubin=launch.binary.cubin_hash if launch else "",
         grid=launch.grid if launch else None, block=launch.block if launch else None,
         dynamic_shared_bytes=launch.dynamic_shared_bytes if launch else 0,
-        bytes=request.bytes, flops=request.flops,
+        bytes=request.bytes, flops=request.flops, kernel_breakdown=kernels,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Autotuned Triton kernels and functions of ``torch.compile`` on a real GPU: recorded, paired, and changed."""
+"""Autotuned Triton kernels on a real GPU: recorded, paired, and changed."""
 
 from __future__ import annotations
 
@@ -89,50 +89,6 @@ def test_matmul(cuda_kernel, gpu, gpuperf):
     gpuperf(launch, check=lambda: torch.allclose(c, a.float() @ b.float(), rtol=1e-2))
 """
 
-COMPILED = """
-import torch
-
-N = 1 << 24
-
-
-@torch.compile
-def pointwise(x, out):
-    out.copy_(torch.nn.functional.gelu(x) * 1.5 + 0.25)
-
-
-@torch.compile
-def softmax(x, out):
-    out.copy_(torch.softmax(x * 2, dim=-1))
-
-
-@torch.compile
-def normalised(x, out):
-    out.copy_(torch.nn.functional.layer_norm(x, x.shape[-1:]))
-
-
-def taken_apart(cuda_kernel, gpu, gpuperf, function, shape, expected):
-    x = torch.as_tensor(gpu.random(shape, seed=1), device="cuda")
-    out = torch.empty_like(x)
-    kernels = cuda_kernel.from_torch(function, x, out)
-    assert kernels and all(name.startswith("triton_") for name in kernels), kernels.keys()
-    for name, kernel in kernels.items():
-        print(name, kernel.block, kernel.profile.registers, kernel.occupancy.fraction, repr(kernel.config))
-    gpuperf(lambda: function(x, out), check=lambda: torch.allclose(out, expected(x), rtol=1e-3, atol=1e-5))
-
-
-def test_pointwise(cuda_kernel, gpu, gpuperf):
-    taken_apart(cuda_kernel, gpu, gpuperf, pointwise, N, lambda x: torch.nn.functional.gelu(x) * 1.5 + 0.25)
-
-
-def test_softmax(cuda_kernel, gpu, gpuperf):
-    taken_apart(cuda_kernel, gpu, gpuperf, softmax, (8192, 1024), lambda x: torch.softmax(x * 2, -1))
-
-
-def test_normalised(cuda_kernel, gpu, gpuperf):
-    taken_apart(
-        cuda_kernel, gpu, gpuperf, normalised, (8192, 2048), lambda x: torch.nn.functional.layer_norm(x, x.shape[-1:])
-    )
-"""
 RECORD = ("--update-baselines", "--gpuperf-disturbed")
 RED = r"  (SLOWER|WORSE)  on "
 
@@ -199,14 +155,3 @@ def test_another_choice_is_config_changed_and_a_slower_one_is_red(
     uses = static_uses(autotuned.path, cuda_device.facts.arch, "test_autotuned")
     assert uses["test_scale.scale"]["config"] == "BLOCK=32, num_warps=1, num_stages=3"
     without_red(autotuned)
-
-
-def test_functions_of_torch_compile_are_taken_apart_by_name(cuda_device: Any, pytester: pytest.Pytester) -> None:
-    need("triton", "torch")
-    pytester.makepyfile(test_compiled=COMPILED)
-    pytester.runpytest_subprocess(*RECORD, "-s").assert_outcomes(passed=3)
-    uses = static_uses(pytester.path, cuda_device.facts.arch, "test_compiled")
-    assert {name.partition(".")[0] for name in uses} == {"test_pointwise", "test_softmax", "test_normalised"}
-    assert all(use["block"][0] % 32 == 0 for use in uses.values())
-    for _ in range(2):
-        without_red(pytester)

@@ -14,6 +14,7 @@ import math
 import os
 import random
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ import pytest
 
 from pytest_gpuperf.compile.machine_code.binary import ready_made
 from pytest_gpuperf.counters.report import KernelResult
-from pytest_gpuperf.device.interface import PLAIN, Configuration, Dim3, LaunchLog, Slot, Timer
+from pytest_gpuperf.device.interface import PLAIN, Configuration, Dim3, LaunchLog, Slot, Timer, TracedLaunch
 from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceState
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.limits import TimerName
@@ -43,8 +44,6 @@ Implementation = Callable[..., None]
 
 PEAKS = {"copy_bandwidth": 4.3e12, "fma_throughput": 6.0e13, "dram": 4.4e12, "l2": 5.7e12, "fp8": 0.0}
 """Of this GPU; other roofs are 3e13."""
-KERNELS: dict[str, float] = {}
-"""What this timer says of the kernels of every slot, nanoseconds; nothing by default."""
 
 
 def task_of(config: Any) -> dict[str, Any]:
@@ -90,7 +89,10 @@ class SimulatedKernel:
             raise RuntimeError(self._device.broken)
         if implementation is not None:
             implementation(*args)
-        self._device.elapsed_ns += self.duration_ns(launch.grid) * self._device.slow_by(self._binary)
+        taken_ns = self.duration_ns(launch.grid) * self._device.slow_by(self._binary)
+        self._device.elapsed_ns += taken_ns
+        code, registers = self._binary.cubin, self._binary.profile.registers
+        self._device.ran.append((TracedLaunch(self._binary.symbol, *launch[:3], registers, cubin=code), taken_ns))
         self._device.counted(self._binary.name, instructions_of(self._binary) * launch.grid[0])
 
 
@@ -104,8 +106,21 @@ class SimulatedTimer:
         self._device = device
 
     def measure(self, slots: Sequence[Slot], cache: str) -> list[list[float]]:
-        self.kernel_breakdown = tuple(KERNELS for _ in slots if KERNELS)
-        return [self._slot(slot) for slot in slots]
+        times, breakdown = [], []
+        for slot in slots:
+            self._device.ran.clear()
+            times.append(self._slot(slot))
+            sums = Counter[str]()
+            for launch, taken_ns in self._device.ran:
+                sums[launch.symbol] += taken_ns / (slot.dropped + slot.samples)
+            breakdown.append(dict(sums))
+        self.kernel_breakdown = tuple(breakdown)
+        return times
+
+    def trace(self, slot: Slot) -> list[TracedLaunch]:
+        self._device.ran.clear()
+        slot.run()
+        return [launch for launch, _ in self._device.ran]
 
     def _slot(self, slot: Slot) -> list[float]:
         times = []
@@ -161,6 +176,8 @@ class SimulatedGpu:
         self.implementations = implementations or {}
         self.elapsed_ns = 0.0
         self.launches = LaunchLog()
+        self.ran: list[tuple[TracedLaunch, float]] = []
+        """Launches of the current slot, with their times in nanoseconds."""
         self.broken = ""
         self.endless = False
         self._random = np.random.default_rng([0, 0])

@@ -189,7 +189,10 @@ class Suite:
         """What the last run found: each judgement with the name of its ``test``."""
         tests = json.loads((self.path / ".gpuperf/last-run.json").read_text())["tests"]
         return [
-            one | {"test": test["test"]} for test in tests for work in test["workloads"] for one in work["judgements"]
+            one | {"test": test["test"]}
+            for test in tests
+            for work in test["workloads"]
+            for one in work.get("judgements", [])
         ]
 
     def blame_another_compiler(self) -> None:

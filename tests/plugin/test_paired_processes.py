@@ -24,7 +24,6 @@ def project(gpu_suite: Suite) -> Suite:
 
 NOTES_ORDER = """
 
-__import__('simulated_gpu').KERNELS['_Z4workPfi'] = 37000.0
 __import__("secrets").randbits = lambda bits: 1
 
 
@@ -42,7 +41,7 @@ def test_slower_callable_is_slower_in_two_pairs_of_processes(project: Suite, tmp
     result = project.run(*AGAINST, "--gpuperf-tolerance=tight")
     assert result.ret == 1, result.stdout.str()
     by_two = "*slower, by 2 pairs of processes: x1.03*, x1.03*"
-    result.stdout.fnmatch_lines(["*steps*SLOWER*", by_two, "*its kernels: work 37 us"])
+    result.stdout.fnmatch_lines(["*steps*SLOWER*", by_two, "*0 of 1 kernel unchanged; work x1.0*"])
     # The coin lets the other process take its memory first.
     assert order.read_text().split()[3:5] == ["revision", "confirm"]
 

@@ -32,6 +32,7 @@ from pytest_gpuperf import (
     KernelCompiler,
     Key,
     Launch,
+    LaunchedKernel,
     LaunchError,
     LoadError,
     Measurement,
@@ -124,9 +125,6 @@ def test_other_compilers(cuda_kernel: KernelCompiler, gpuperf: GpuPerf, compiled
     gpuperf(numba.launch(grid=8, block=256, args=(), shared_bytes=16))
     tuned = cuda_kernel.from_triton(compiled, config={"BLOCK": 1024, "num_warps": 4})
     assert_type(tuned, TritonKernel)
-    generated = cuda_kernel.from_torch(compiled, N, scale=2.0)
-    assert_type(generated, dict[str, StaticRecord])
-    assert generated["triton_poi_fused_mul_0"].config
     cute = cuda_kernel.from_cute([compiled], symbol="kernel_cutlass_scale_0", name="scale")
     assert_type(cute, CuteKernel)
     assert_type(cute.launch(lambda array: compiled(array, 0), args=(compiled,)), Launch)
@@ -140,6 +138,8 @@ def test_other_compilers(cuda_kernel: KernelCompiler, gpuperf: GpuPerf, compiled
 
 
 def static_figures(result: Measurement, kernel: Kernel) -> StaticProfile:
+    assert_type(result.kernels, tuple[LaunchedKernel, ...])
+    assert all(one.stack_bytes == 0 and one.time_ns for one in result.kernels)
     record = result.static["sm_90"]
     assert_type(record, StaticRecord)
     assert_type(kernel.profiles, dict[str, StaticProfile])

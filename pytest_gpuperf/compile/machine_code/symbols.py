@@ -15,6 +15,7 @@ from typing import Any
 from pytest_gpuperf.compile.compile_errors import UnknownKernel
 
 _RUNTIMES = ("libstdc++.so.6", "libc++abi.so.1")
+_INNERMOST = re.compile(r"<[^<>]*>")
 _INTERNAL = re.compile(r"\b_INTERNAL_[0-9a-f]+_\w+::")
 """What nvcc puts before names that are of one file alone; it differs from run to run."""
 
@@ -47,6 +48,14 @@ def readable(symbol: str) -> str:
     full = _with_parameters(symbol)
     # a demangled template carries its return type
     return full[: _opening(full)].removeprefix("void ") if full.endswith(")") else full
+
+
+def short_name(symbol: str) -> str:
+    """``softmax_warp_forward``: the kernel's own name, without namespaces and template arguments."""
+    name, was = readable(symbol), ""
+    while name != was:
+        name, was = _INNERMOST.sub("", name), name
+    return name.rpartition("::")[2] or symbol
 
 
 def library_name(symbol: str) -> str:

@@ -21,8 +21,8 @@ from typing import Any
 
 from pytest_gpuperf.device.device_errors import TimerError
 from pytest_gpuperf.device.interface import Slot, TracedLaunch
-from pytest_gpuperf.device.timers.loaded_code import LoadedCode, watch_code
 from pytest_gpuperf.device.timers.cupti_records import Activity, Records, records_of
+from pytest_gpuperf.device.timers.loaded_code import LoadedCode, watch_code
 from pytest_gpuperf.device.timers.resolution import tick_of
 from pytest_gpuperf.device.timers.stream import (
     TICK_READINGS,
@@ -107,7 +107,7 @@ class CuptiTimer:
         code = watch_code()
         self._records.with_launches = True
         try:
-            with self._tracing():
+            with self._tracing(), contextlib.nullcontext() if isinstance(code, str) else code.tracing():
                 (number,) = self._enqueue(slot._replace(samples=1, dropped=0), cold=False)
                 self._stream.synchronize()
                 ran = sorted(self._collect([number])[number], key=lambda one: one.correlation)
@@ -189,9 +189,11 @@ def _sort_out(activities: Iterable[Activity], tags: Mapping[int, int], samples: 
 
 
 def _traced(kernel: Activity, code: LoadedCode | str) -> TracedLaunch:
-    *sizes, dynamic, registers, static, cluster = kernel.launch
-    cubin = b"" if isinstance(code, str) else code.of(kernel.name, registers, static)
-    return TracedLaunch(kernel.name, (sizes[0], sizes[1], sizes[2]), (sizes[3], sizes[4], sizes[5]), dynamic, registers, cluster > 1, cubin)
+    x, y, z, width, height, depth, dynamic, registers, static, cluster = kernel.launch
+    return TracedLaunch(
+        kernel.name, (x, y, z), (width, height, depth), dynamic, registers, clustered=cluster > 1,
+        cubin=b"" if isinstance(code, str) else code.of(kernel.name, kernel.correlation, registers, static),
+    )  # fmt: skip
 
 
 def _duration_ns(sample: Sample) -> float:

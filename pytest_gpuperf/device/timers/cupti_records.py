@@ -159,7 +159,9 @@ class Records:
             # copied: an address surely means the same string within one buffer only
             copies = {one: ctypes.string_at(one).decode(errors="replace") if one else label for one in set(names)}
             of_kernels = self.with_launches and bool(addresses)
-            launches = zip(*_columns(content, places, self._launch()), strict=True) if of_kernels else itertools.repeat(())
+            launches = (
+                zip(*_columns(content, places, self._launch()), strict=True) if of_kernels else itertools.repeat(())
+            )
             self.activities += map(Activity, calls, begins, ends, map(copies.__getitem__, names), launches)
         kind, fields = self._tag
         tagged = zip(*_columns(content, starts[np.equal(kinds, kind)], fields), strict=True)

@@ -68,7 +68,7 @@ def test_every_record_is_read_whatever_buffers_it_came_in(given_records: list[Re
     flushed(source, binding, given_records)
     names = {1: "[memcpy]", 2: "[memset]"}
     assert sorted(source.activities) == sorted(
-        (one.correlation_id, one.start, one.end, names.get(one.kind) or one.name)
+        (one.correlation_id, one.start, one.end, names.get(one.kind) or one.name, ())
         for one in given_records
         if one.kind in (1, 2, 10)
     )
