@@ -24,7 +24,9 @@ def structure(bytes_: int, **fields: tuple[int, str]) -> np.dtype[Any]:
 
 KERNEL = structure(
     216, kind=(0, "i4"), start=(16, "u8"), end=(24, "u8"), device_id=(40, "u4"), correlation_id=(92, "u4"),
-    name=(104, "i8"),
+    name=(104, "i8"), registers_per_thread=(6, "u2"), grid_x=(52, "i4"), grid_y=(56, "i4"), grid_z=(60, "i4"),
+    block_x=(64, "i4"), block_y=(68, "i4"), block_z=(72, "i4"), static_shared_memory=(76, "i4"),
+    dynamic_shared_memory=(80, "i4"), cluster_x=(176, "u4"),
 )  # fmt: skip
 MEMCPY = structure(96, kind=(0, "i4"), start=(16, "u8"), end=(24, "u8"), correlation_id=(44, "u4"))
 MEMSET = structure(88, kind=(0, "i4"), start=(16, "u8"), end=(24, "u8"), correlation_id=(44, "u4"))

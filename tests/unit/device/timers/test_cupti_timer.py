@@ -10,7 +10,7 @@ from simulated_libcupti import SimulatedLibrary
 from simulated_stream import CuptiError, SimulatedCupti, SimulatedStream, installed
 
 from pytest_gpuperf.device.device_errors import TimerError
-from pytest_gpuperf.device.interface import Slot
+from pytest_gpuperf.device.interface import Slot, TracedLaunch
 from pytest_gpuperf.device.timers.cupti import CuptiTimer, open_cupti
 from pytest_gpuperf.device.timers.cupti_records import Records
 from pytest_gpuperf.model.time_record import CacheMode
@@ -82,6 +82,35 @@ def test_what_another_thread_launches_for_a_sample_is_timed(
 
     slot = Slot(run, 3, reset=kernel(stream, 700.0, "reset"))
     assert timer.measure([slot], cache) == [[sum(own or (800.0,)) + 6400.0] * 3]
+
+
+def test_trace_lists_launches_in_order_without_the_reset(
+    timer: CuptiTimer, cupti: SimulatedCupti, stream: SimulatedStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add = cupti.add
+    sizes = {
+        "grid_x": 8,
+        "grid_y": 2,
+        "grid_z": 1,
+        "block_x": 32,
+        "block_y": 4,
+        "block_z": 1,
+        "registers_per_thread": 40,
+    }
+    monkeypatch.setattr(
+        cupti, "add", lambda **fields: add(**fields, **sizes) if fields["kind"] == 10 else add(**fields)
+    )
+
+    def run() -> None:
+        stream.kernel(900.0, "second")
+        stream.kernel(900.0, "first")
+
+    found = timer.trace(Slot(run, 9, reset=kernel(stream, 700.0, "reset"), dropped=3))
+    assert found == [TracedLaunch(name, (8, 2, 1), (32, 4, 1), registers=40) for name in ("second", "first")]
+    stream.log.clear()
+    timer.measure([Slot(run, 1)], "warm")
+    assert timer._records.activities
+    assert not any(one.launch for one in timer._records.activities)
 
 
 def test_records_that_come_late_are_asked_for_again(
