@@ -17,6 +17,7 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.verdict import Judgement
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.read_options import from_root
 
 HANDED_OVER = "gpuperf_tests_found"
@@ -110,13 +111,12 @@ class Results:
         if self._chosen and not session.config.pluginmanager.hasplugin("dsession"):
             self.found = self.so_far
             self.found.selected = {item.nodeid for item in session.items}
+            self._watch_code(session.config.stash[stash.OPTIONS])
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> None:
+    def _watch_code(self, options: Options) -> None:
         """See the machine code of callables before a test or a fixture has it loaded."""
-        options = session.config.stash[stash.OPTIONS]
         traces = options.gates if options.task is None else isinstance(options.task, RevisionTask)
-        if self.gated and traces and options.timer != "graph" and self.found is not None:
+        if self.gated and traces and options.timer != "graph":
             from pytest_gpuperf.device.timers.loaded_code import watch_code  # noqa: PLC0415 CUPTI comes with it
 
             watch_code()

@@ -6,6 +6,7 @@ Instructions are read by nvdisasm, but not for machine code of a recorded hash: 
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 from collections.abc import Hashable, Mapping, Sequence
 from types import MappingProxyType
@@ -184,10 +185,7 @@ def loaded(
 
     As ``ready_made``, all in one go.  A cubin that cannot be read is left out.  Raises ``ToolchainMissing``.
     """
-    read: dict[bytes, Cubin] = {}
-    for cubin in {cubin for cubin, _ in codes}:
-        with contextlib.suppress(BadCubin):
-            read[cubin] = read_cubin(cubin)
+    read = {cubin: found for cubin, _ in codes if (found := _read_loaded(cubin)) is not None}
     unread = {}
     for cubin, symbol in codes:
         if cubin in read and symbol in read[cubin].kernels:
@@ -196,10 +194,18 @@ def loaded(
     return {
         code: msgspec.structs.replace(
             described(unread[code].kernel, arch, profile), cubin=code[0], name=codes[code],
-            toolchain=f"ptxas {found}" if (found := unread[code].cubin.assembler) else UNKNOWN_TOOLCHAIN,
+            toolchain=f"ptxas {version}" if (version := unread[code].cubin.assembler) else UNKNOWN_TOOLCHAIN,
         )
         for code, profile in with_instructions(arch, unread, recorded).items()
     }  # fmt: skip
+
+
+@functools.lru_cache(maxsize=8)
+def _read_loaded(cubin: bytes) -> Cubin | None:
+    """Kept: the callables of a suite share the modules of a library, which have up to 14 MB."""
+    with contextlib.suppress(BadCubin):
+        return read_cubin(cubin)
+    return None
 
 
 def cubin_with(cubins: Sequence[bytes], symbol: str, place: str) -> bytes:
