@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from pytest_gpuperf.compile.adapters.triton_driver import launches_of
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.machine_code.binary import loaded
 from pytest_gpuperf.compile.machine_code.occupancy import occupancy
@@ -51,6 +52,16 @@ def capture(run: Run, test: TestRecord, request: Request) -> None:
         note_launches(run, test, request.name, run.device.facts.arch, run.timer.trace(Slot(
             request.workload, 1, request.reset, dropped=0
         )))  # fmt: skip
+
+
+def capture_without_gpu(run: Run, test: TestRecord, request: Request) -> None:
+    """Add the kernels of Triton that a callable would launch, for each target architecture."""
+    for arch in run.targets:
+        launches = [
+            TracedLaunch(one.symbol, one.grid, (one.threads, 1, 1), one.shared_bytes, 0, one.clustered, one.cubin)
+            for one in launches_of(request.run, arch)
+        ]
+        note_launches(run, test, request.name, arch, launches)
 
 
 def note_launches(run: Run, test: TestRecord, callable_name: str, arch: str, launches: Sequence[TracedLaunch]) -> None:

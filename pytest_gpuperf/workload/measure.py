@@ -6,6 +6,7 @@ nothing here writes a baseline.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -50,6 +51,10 @@ def _without_gpu(run: Run, test: TestRecord, request: Request) -> _Found:
         evidence, identity=request.identity(), cache=request.cache,
         judgements=(not_counted(evidence.key, "any GPU", "there is no GPU"),) if run.options.ncu else (),
     ))  # fmt: skip
+    if request.launch is None and run.options.gates and "triton" in sys.modules:
+        from pytest_gpuperf.workload.capture import capture_without_gpu  # noqa: PLC0415 as below
+
+        capture_without_gpu(run, test, request)
     why = str(run.no_device)
     test.stop("static only", why)
     return StaticOnly(why), why
