@@ -9,22 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import os
 import stat
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
-
-import msgspec
 
 from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.compile.compile_errors import CompileCacheWarning
 
 DEFAULT_MAX_BYTES = 512 << 20
 _PRIVATE = 0o700
-Made = TypeVar("Made")
 
 
 def default_folder() -> Path:
@@ -120,14 +114,3 @@ class CompileCache:
                 CompileCacheWarning,
                 stacklevel=4,
             )
-
-
-def remembered(cache: CompileCache | None, parts: object, kind: type[Made], make: Callable[[], Made]) -> Made:
-    """The entry whose key has these ``parts``, of that type; made and kept where there is none."""
-    key = hashlib.sha256(repr(parts).encode()).hexdigest()
-    with contextlib.suppress(msgspec.DecodeError):
-        return msgspec.msgpack.decode((cache and cache.get(key)) or b"", type=kind)
-    made = make()
-    if cache is not None:
-        cache.put(key, msgspec.msgpack.encode(made))
-    return made

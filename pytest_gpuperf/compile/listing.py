@@ -49,10 +49,10 @@ def lines_of(
     without line information, and where the compiler makes other machine code today.
     """
     with contextlib.suppress(CompileProblem):
-        table = line_table(code.cubin, code.symbol, code.arch, cache)
+        table = line_table(code.cubin, code.symbol)
         if not table and listing is not None:
             lined = _with_lines(listing.source, code.arch, profile, cache)
-            table = line_table(lined, code.symbol, code.arch, cache)
+            table = line_table(lined, code.symbol)
         found = {origin: _own_line(origin, listing, root) for origin in set(table.values())}
         return {address: line for address, origin in table.items() if (line := found[origin]) is not None}
     return {}

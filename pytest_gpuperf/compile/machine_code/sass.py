@@ -74,15 +74,10 @@ def run_nvdisasm(arch: str, code: bytes) -> str:
 
 @functools.lru_cache(maxsize=KEPT)
 def _printed(tool: InstalledTool, arch: str, code: bytes) -> str:
-    return printed(tool, arch, code, "-raw", "-b", arch.replace("sm_", "SM"))
-
-
-def printed(tool: InstalledTool, arch: str, code: bytes, *options: str) -> str:
-    """What nvdisasm prints of a file with this content, for ``arch``.  Raises ``ToolchainMissing``."""
     with TemporaryDirectory(prefix="gpuperf-") as folder:
         file = Path(folder, "code.bin")
         file.write_bytes(code)
-        command = [str(tool.path), "-ndf", *options, str(file)]
+        command = [str(tool.path), "-raw", "-ndf", "-b", arch.replace("sm_", "SM"), str(file)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
         except (OSError, subprocess.TimeoutExpired) as problem:

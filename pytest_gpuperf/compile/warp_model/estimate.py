@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -10,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pytest_gpuperf.compile.cache import CompileCache, remembered
+from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import BadCubin
 from pytest_gpuperf.compile.machine_code.binary import executable
 from pytest_gpuperf.compile.machine_code.cubin import Cubin, parameter_base, read_cubin, text_of
@@ -81,17 +82,20 @@ def sites_of_both(versions: Versions, cache: CompileCache | None = None, *, laun
 
     Nothing of one that is missing, or too long to walk.  Raises ``ToolchainMissing``.
     """
+    key = _key(versions, "sites", launched)
+    with contextlib.suppress(msgspec.DecodeError):
+        return msgspec.msgpack.decode((cache and cache.get(key)) or b"", type=tuple[Sites, Sites])
+    readable = _disassembled(code._replace(launch=None) for code in versions if code is not None)
 
-    def made() -> tuple[Sites, Sites]:
-        readable = _disassembled(code._replace(launch=None) for code in versions if code is not None)
-        return sites(readable, versions[0]), sites(readable, versions[1])
-
-    def sites(readable: Mapping[KernelCode, Disassembled], code: KernelCode | None) -> Sites:
+    def sites(code: KernelCode | None) -> Sites:
         if code is None or (bare := code._replace(launch=None)) not in readable:
             return {}
         return sites_of(visits_of(_decoded(bare, *readable[bare]), code.launch if launched else None) or ())
 
-    return remembered(cache, ("sites", _key(versions), launched), tuple[Sites, Sites], made)
+    found = sites(versions[0]), sites(versions[1])
+    if cache is not None:
+        cache.put(key, msgspec.msgpack.encode(found))
+    return found
 
 
 def _disassembled(codes: Iterable[KernelCode]) -> Mapping[KernelCode, Disassembled]:
@@ -119,7 +123,7 @@ def _decoded(code: KernelCode, cubin: Cubin, lines: tuple[Instruction, ...]) -> 
     return DecodedKernel(executed, code.arch, kernel.parameters, parameter_base(kernel), constants)
 
 
-def _key(versions: Versions) -> str:
+def _key(versions: Versions, *more: object) -> str:
     codes = [code and code._replace(cubin=hashlib.sha256(code.cubin).digest()) for code in versions]
-    parts = ("warp model", MODEL_VERSION, disassembler().version, codes)
+    parts = ("warp model", MODEL_VERSION, disassembler().version, codes, *more)
     return hashlib.sha256(repr(parts).encode()).hexdigest()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from pathlib import Path
 
 import pytest
 
+from pytest_gpuperf.compile.compile_errors import BadCubin
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.listing import LINE_INFO, Listing, lines_of
+from pytest_gpuperf.compile.machine_code.cubin import read_cubin
+from pytest_gpuperf.compile.machine_code.line_table import line_table
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.warp_model.estimate import KernelCode
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -63,3 +67,14 @@ def test_lines_of_other_machine_code_are_not_taken(tmp_path: Path) -> None:
     for text in (KERNEL.replace("x /", "x *"), KERNEL.replace("}", ""), KERNEL.replace("kernel", "other")):
         assert lines(made, Listing(KernelSource(text, "kernel", path=tmp_path / "k.cu"), tmp_path)) == set()
     assert lines(made, None) == set()
+
+
+def test_a_changed_line_table_is_read_or_refused() -> None:
+    cubin = compile_kernel(KernelSource(KERNEL, "kernel", options=(LINE_INFO,)), ARCH).cubin
+    table = read_cubin(cubin).elf.section(".debug_line")
+    assert table is not None
+    begin = cubin.index(table.data)
+    for at in range(begin, begin + table.size):
+        for value in (0, 1, 0x7F, 0x80, 0xFF):
+            with contextlib.suppress(BadCubin):
+                line_table(cubin[:at] + bytes([value]) + cubin[at + 1 :], "kernel")
