@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.baselines import manifest, pin
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
@@ -116,7 +118,8 @@ def edit(store: BaselineStore, old: str, new: str | None = None) -> list[str]:
 def _renamed(key: Key, old: str, new: str) -> Key:
     """Where a record that is of ``old`` goes when that becomes ``new``."""
     if found := _WORKLOAD.fullmatch(new):
-        return Key(**found.groupdict())
+        kernel = str(key)[len(old) - 1 : -1]  # of a callable
+        return msgspec.structs.replace(Key(**found.groupdict()), workload=found["workload"] + kernel)
     module, _, test = (new + key.node_id.removeprefix(old)).partition("::")
     return Key(module=module, test=test, workload=key.workload)
 

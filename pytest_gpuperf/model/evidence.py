@@ -43,7 +43,9 @@ class Key(Record, frozen=True, order=True):
         return f"{self.node_id} [{self.workload}]"
 
     def is_of(self, name: str) -> bool:
-        """Whether it is ``name``, or that is its folder, file, class or test, with parameters or without."""
+        """Whether it is ``name``, or that is its folder, file, class, test (with parameters or without) or callable."""
+        if name.endswith("]") and str(self).startswith(f"{name[:-1]}: "):
+            return True
         rest = self.node_id.removeprefix(name)
         return name == str(self) or (rest != self.node_id and (not rest or rest.startswith(("/", "::", "["))))
 

@@ -10,6 +10,9 @@ import pytest
 from git_samples import commit
 from suite_under_test import CALLABLE, HOG, OTHER, RECORD, SIMULATED, Suite, baselines_of
 
+from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.cli.baselines_command import edit
+
 LIBRARY = f"""
 from pytest_gpuperf.compile.compiler import compile_for
 from pytest_gpuperf.compile.source import KernelSource
@@ -69,6 +72,8 @@ def test_kernels_are_listed_recorded_and_unchanged(recorded: Suite) -> None:
     assert "3 workloads: 3 UNCHANGED" in result.stdout.str()
     recorded.run("--update-baselines=all", "--gpuperf-disturbed")
     assert {one["workload"]: one["record"] for one in lines(recorded)} == static
+    edit(BaselineStore(recorded.path / "baselines"), "test_suite.py::test_it [both]", "test_suite.py::test_it [two]")
+    assert [one["workload"] for one in lines(recorded)] == ["two: hog", "two: other"]
 
 
 def test_slower_callable_names_the_kernel_that_spills(recorded: Suite) -> None:

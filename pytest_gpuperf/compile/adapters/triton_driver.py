@@ -1,6 +1,6 @@
 """A driver for Triton without a GPU: it compiles the kernels that a call would launch, lists them, and runs none.
 
-It has what Triton 3.3 to 3.6 ask of a driver.  Kernels that an autotuner chooses are left out: without a GPU nothing
+It has what Triton 3.4 to 3.7 ask of a driver.  Kernels that an autotuner chooses are left out: without a GPU nothing
 tells which configuration it would take.
 """
 
