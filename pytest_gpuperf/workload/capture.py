@@ -34,7 +34,7 @@ MOST_KEPT_BYTES = 256 << 10
 """Of a cubin that is recorded: those of Triton, CuPy and Numba have 4 to 100 KB, those of PyTorch itself 2 to 14 MB."""
 
 
-class Kind(NamedTuple):
+class LaunchKind(NamedTuple):
     """Launches that are alike."""
 
     symbol: str
@@ -66,9 +66,9 @@ def capture_without_gpu(run: Run, test: TestRecord, request: Request) -> None:
 
 def note_launches(run: Run, test: TestRecord, callable_name: str, arch: str, launches: Sequence[TracedLaunch]) -> None:
     """Add the kernels of one run on a GPU of ``arch`` to the callable's evidence, and the evidence of their code."""
-    alike: dict[Kind, list[TracedLaunch]] = {}
+    alike: dict[LaunchKind, list[TracedLaunch]] = {}
     for one in launches:
-        alike.setdefault(Kind(one.symbol, one.block, one.dynamic_shared_bytes, one.cubin), []).append(one)
+        alike.setdefault(LaunchKind(one.symbol, one.block, one.dynamic_shared_bytes, one.cubin), []).append(one)
     kinds = list(itertools.islice(alike, MOST_KERNELS))
     recorded = {
         key.workload.removeprefix(f"{callable_name}: "): record
@@ -113,7 +113,7 @@ def _add(test: TestRecord, name: str, launch: TracedLaunch, binary: KernelBinary
     test.add(msgspec.structs.replace(known, static={**known.static, binary.arch: record}))
 
 
-def _names(kinds: Sequence[Kind], recorded: Mapping[str, StaticRecord]) -> list[str]:
+def _names(kinds: Sequence[LaunchKind], recorded: Mapping[str, StaticRecord]) -> list[str]:
     """A name for each, unique: the recorded one of this symbol, else its short name, numbered where that is taken."""
     keys = {name: kernel_key(record.symbol or record.kernel) for name, record in recorded.items()}
     present = {kernel_key(kind.symbol) for kind in kinds}

@@ -41,7 +41,7 @@ NOT_RUN = {
     ("docs/how-to/other-compilers.md", "Kernels of Triton"): "Triton's warmup asks a driver; tests/gpu runs it",
     ("docs/how-to/writing-tests.md", "Kernels of CuPy and Numba"): "needs CuPy and Numba; tests/gpu runs such",
     ("docs/how-to/other-compilers.md", "Kernels that Triton tunes"): "tests/gpu runs its like",
-    ("docs/how-to/other-compilers.md", "Functions of torch.compile"): "tests/gpu runs its like",
+    ("docs/how-to/callables.md", "Gate what a callable launches"): "tests/gpu runs its like",
     ("docs/how-to/other-compilers.md", "Kernels of the CuTe DSL"): "it needs the CuTe DSL; tests/gpu runs it",
     ("docs/how-to/other-compilers.md", "Kernels of TileLang"): "it needs TileLang",
     ("docs/how-to/other-compilers.md", "Kernels of cuTile"): "it needs cuTile; tests/gpu runs its cubins",
