@@ -92,8 +92,8 @@ SETTINGS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         "names of metrics, such as 'smsp__inst_executed.sum', or a dict of name to tolerance, a fraction or None",
     ),
     "measure": (
-        _names_of(_one_of("memory", "host"), _is_fraction),
-        "names, of 'memory' and 'host', or a dict of name to tolerance, a fraction up to 0.5 or None",
+        _names_of(_one_of("memory", "host", "elapsed"), _is_fraction),
+        "names, of 'memory', 'host' and 'elapsed', or a dict of name to tolerance, a fraction up to 0.5 or None",
     ),
 }  # fmt: skip
 """Keywords of the marker and arguments of ``gpuperf``: what each accepts, and that in words."""

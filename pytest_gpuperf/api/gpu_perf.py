@@ -45,7 +45,8 @@ class GpuPerf:
     * ``min_delta_us``: a slowdown of so many microseconds is accepted too, whatever its ratio.
     * ``metrics``: more counters to collect than the set: names, or a dict of name to tolerance.
     * ``measure``: secondary metrics to gate: ``"memory"``, the device memory that a run needs, in bytes; ``"host"``,
-      the CPU time from its call to its return.  Names, or a dict of name to tolerance.
+      the CPU time from its call to its return.  ``"elapsed"`` is the device time from its first start to its last end.
+      Names, or a dict of name to tolerance.
     * ``accuracy``: a function that returns the error of the last run's results, such as
       ``lambda: gpu.ulp_error(y, reference)``: recorded, and a larger one is WORSE.
     * ``inputs``: a function of a seed that makes the inputs: every run, timed or not, gets new ones.  They are

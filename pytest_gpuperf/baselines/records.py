@@ -18,7 +18,7 @@ import msgspec
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, has_unprintable, quoted, unreadable
 from pytest_gpuperf.baselines.layout import is_arch, is_sha256
 from pytest_gpuperf.model.evidence import Key, Record, StaticRecord, schema_of
-from pytest_gpuperf.model.time_record import Session, TimeRecord
+from pytest_gpuperf.model.time_record import SecondaryMetrics, Session, TimeRecord
 
 SCHEMA_VERSION = 7
 """Of the files of records; a file of another version is refused."""
@@ -223,7 +223,9 @@ def _check(name: str, record: StaticRecord | TimeRecord) -> None:
         if not all(0 <= count < _EXACT for count in counts):
             raise ValueError(f"{name}: a count is below zero, or too large")
         return
-    host = record.secondary.host if record.secondary is not None else None
+    secondary = record.secondary or SecondaryMetrics()
+    host, elapsed = secondary.host, secondary.elapsed
     times = [*record.rounds, *((host.time_ns, *host.ratios) if host is not None else ())]
+    times += (elapsed.time_ns, elapsed.ratio) if elapsed is not None else ()
     if not all(MIN_TIME_NS <= one <= MAX_TIME_NS for one in times):
         raise ValueError(f"{name}: a time is outside of {MIN_TIME_NS:g} to {MAX_TIME_NS:g} ns")

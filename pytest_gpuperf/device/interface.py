@@ -125,6 +125,10 @@ class Timer(Protocol):
     def kernel_breakdown(self) -> Sequence[Mapping[str, float]]:
         """Mean ns per sample of each kernel, by mangled name, per slot of the last ``measure``; empty if not seen."""
 
+    @property
+    def elapsed_ns(self) -> Sequence[Sequence[float]]:
+        """From the first start to the last end of each sample, per slot of the last ``measure``; empty if not seen."""
+
     def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
         """Run the slots in order and return, per slot, one time in nanoseconds per sample.
 

@@ -1,9 +1,10 @@
-"""Verdicts on secondary metrics: memory, error and host time against the baseline.
+"""Verdicts on secondary metrics: memory, error, host time and elapsed time against the baseline.
 
 A host time is a ratio to fixed work of the plugin's own, done next to it, so that other clocks and a busy machine move
 both.  What a process has for life (its allocator, its CPU, where its code and data lie) is in all that it measures, and
 has moved the ratio of equal work by 27 % on an H200's host.  So the usual tolerance lies above that, and a loss is
-confirmed in a second process.
+confirmed in a second process.  So is that of an elapsed time, which has to show in its ratio to the sum of the kernels
+too: another clock or a slower bus moves both.
 """
 
 from __future__ import annotations
@@ -11,19 +12,26 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
 from pytest_gpuperf.formatting import duration, percent
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.time_record import HostTime
+from pytest_gpuperf.model.time_record import ElapsedTime, HostTime
 from pytest_gpuperf.model.verdict import Change, Judgement, SecondaryKind, Verdict
 
-TOLERANCES: Mapping[SecondaryKind, float] = MappingProxyType({"memory": 0.005, "accuracy": 0.1, "host": 0.5})
+TOLERANCES: Mapping[SecondaryKind, float] = MappingProxyType(
+    {
+        "memory": 0.005,
+        "accuracy": 0.1,
+        "host": 0.5,
+        "elapsed": 0.05,
+    }
+)
 """More by no more than this fraction is accepted."""
 NAMES: Mapping[SecondaryKind, str] = MappingProxyType({
-    "memory": "device memory", "accuracy": "error", "host": "host time",
+    "memory": "device memory", "accuracy": "error", "host": "host time", "elapsed": "elapsed time",
 })  # fmt: skip
 RECORD = "record it with pytest --update-baselines=new"
 ANEW = "record it on this machine with pytest --update-baselines=all"
@@ -45,12 +53,12 @@ def not_asked_for(key: Key, target: str, kind: SecondaryKind) -> Judgement:
 def judge_exact(
     key: Key, target: str, kind: SecondaryKind, before: float, after: float, tolerance: float | None
 ) -> Judgement:
-    """Device memory in bytes, an error, or a host time in nanoseconds, against the recorded one."""
+    """Device memory in bytes, an error, or a time in nanoseconds, against the recorded one."""
     band = (TOLERANCES[kind] if tolerance is None else tolerance) * before
     way: Literal["worse", "better", "neutral"] = (
         "worse" if after > before + band else "better" if after < before - band else "neutral"
     )
-    form = {"memory": lambda one: str(int(one)), "host": duration}.get(kind, "{:.4g}".format)
+    form = {"memory": "{:.0f}".format, "accuracy": "{:.4g}".format}.get(kind, duration)
     shown = [form(one) for one in (before, after)]
     change = Change(
         what=NAMES[kind], before=shown[0], after=shown[1], direction=way, unit="bytes" if kind == "memory" else "",
@@ -61,11 +69,21 @@ def judge_exact(
     return Judgement(key=key, target=target, kind=kind, verdict=verdict, reason=reason, changes=(change,))
 
 
-# --- host time -----------------------------------------------------------------------------------
+# --- host time and elapsed time ------------------------------------------------------------------
+
+Time = TypeVar("Time", HostTime, ElapsedTime)
 
 
-def as_on_record(record: HostTime, now: HostTime) -> float:
-    """What one run takes, in nanoseconds, where fixed work takes as long as it did when it was recorded."""
+def as_on_record(record: Time, now: Time) -> float:
+    """What one run takes, in nanoseconds, where all else takes as long as it did when it was recorded.
+
+    By its ratio to fixed work; of an elapsed time the lesser one of the changes of the time and of its ratio to the
+    sum, and none if they contradict each other.
+    """
+    if isinstance(record, ElapsedTime) and isinstance(now, ElapsedTime):
+        return statistics.median((record.time_ns, now.time_ns, record.time_ns * now.ratio / record.ratio))
+    assert isinstance(record, HostTime)
+    assert isinstance(now, HostTime)
     return record.time_ns * statistics.median(now.ratios) / statistics.median(record.ratios)
 
 
@@ -78,12 +96,13 @@ def incomparable(key: Key, target: str, record: HostTime, now: HostTime) -> Judg
     return Judgement(key=key, target=target, kind="host", verdict=Verdict.INCONCLUSIVE, reason=reason)
 
 
-def judge_host_time(
-    key: Key, target: str, record: HostTime, after_ns: float, tolerance: float | None, second_ns: float | None = None
-) -> Judgement:
-    """The verdict on a host time ``as_on_record``; a loss or a gain is final with that of a second process."""
+def judge_time(
+    key: Key, target: str, kind: SecondaryKind, before_ns: float, after_ns: float, tolerance: float | None,
+    second_ns: float | None = None,
+) -> Judgement:  # fmt: skip
+    """The verdict on a time ``as_on_record``; a loss or a gain is final with that of a second process."""
     first, second = (
-        judge_exact(key, target, "host", record.time_ns, after_ns if time_ns is None else time_ns, tolerance)
+        judge_exact(key, target, kind, before_ns, after_ns if time_ns is None else time_ns, tolerance)
         for time_ns in (after_ns, second_ns)
     )
     if second.verdict is first.verdict or first.verdict is Verdict.SAME:
@@ -92,5 +111,5 @@ def judge_host_time(
     verdict, reason = Verdict.SAME, ""
     if first.verdict is Verdict.WORSE and second_ns is not None:
         verdict = Verdict.INCONCLUSIVE
-        reason = f"worse in one process, and x{second_ns / record.time_ns:.3f} in the next"
+        reason = f"worse in one process, and x{second_ns / before_ns:.3f} in the next"
     return msgspec.structs.replace(first, verdict=verdict, reason=reason, changes=changes)

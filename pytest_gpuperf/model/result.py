@@ -56,6 +56,8 @@ class WorkloadEvidence(Record, frozen=True):
     """State of the L2 that it would be timed in, of what ran or would run; None where nothing would."""
     time: TimeRecord | None = None
     interval_ns: tuple[float, float] | None = None
+    elapsed_ns: float | None = None
+    """From its first start to its last end; None where that is no other than the sum of its kernels."""
     counters: dict[str, float] = msgspec.field(default_factory=dict)
     """Raw ones by canonical name, as Nsight Compute counted them."""
     counter_ranges: dict[str, tuple[float, float]] = msgspec.field(default_factory=dict)

@@ -9,10 +9,10 @@ from typing import Literal
 
 from pytest_gpuperf.model.evidence import Key, Record
 
-SecondaryKind = Literal["memory", "accuracy", "host"]
-EvidenceKind = Literal["static", "counters", "time", "memory", "accuracy", "host"]
+SecondaryKind = Literal["memory", "accuracy", "host", "elapsed"]
+EvidenceKind = Literal["static", "counters", "time", "memory", "accuracy", "host", "elapsed"]
 SECONDARY: Mapping[SecondaryKind, str] = MappingProxyType(
-    {"memory": "memory_bytes", "accuracy": "accuracy", "host": "host"}
+    {"memory": "memory_bytes", "accuracy": "accuracy", "host": "host", "elapsed": "elapsed"}
 )
 """Kinds of secondary metrics, and the field of a record with their figures."""
 

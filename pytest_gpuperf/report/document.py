@@ -198,6 +198,7 @@ def time_cells(work: WorkloadEvidence, peaks: Mapping[str, float]) -> TimeCells:
         time = f"{duration(figures.before_ns)} -> {duration(figures.after_ns)}"
     if work.time is not None and work.interval_ns is not None:
         time += f" ±{(work.interval_ns[1] - work.interval_ns[0]) / 2 / time_ns * 100:.2f} %"
+    time += f", elapsed {duration(work.elapsed_ns)}" if work.elapsed_ns is not None else ""
     against = "" if figures is None else ratio(figures)
     return TimeCells(time or "-", against or "-", "  ".join(rates) or "-")
 

@@ -175,6 +175,10 @@ class TwoSidedTimer:
     def kernel_breakdown(self) -> Sequence[Mapping[str, float]]:
         return self._timer.kernel_breakdown
 
+    @property
+    def elapsed_ns(self) -> Sequence[Sequence[float]]:
+        return self._timer.elapsed_ns
+
     def trace(self, slot: Slot) -> Sequence[TracedLaunch]:
         return self._timer.trace(slot)
 

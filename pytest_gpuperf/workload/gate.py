@@ -97,6 +97,7 @@ def time_workload(run: Run, test: TestRecord, request: Request) -> CheckedOnly |
             evidence, time=record_of(work, measured.rounds, seen), disturbances=measured.disturbed,
             interval_ns=interval_of(measured.rounds), kernels=tuple(_with_times(evidence.kernels, seen)),
             baseline_kernels=dict(timed.kernels or (work.baseline.kernel_breakdown if work.baseline else {})),
+            elapsed_ns=measured.elapsed_ns,
         )  # fmt: skip
     judged = [timed.judgement] if timed.judgement is not None else []
     test.add(msgspec.structs.replace(evidence, judgements=(*evidence.judgements, *judged)))

@@ -101,6 +101,7 @@ class SimulatedTimer:
     tick_ns = 1.0
     overhead_ns = 0.0
     kernel_breakdown: tuple[dict[str, float], ...] = ()
+    elapsed_ns: Sequence[Sequence[float]] = ()
 
     def __init__(self, device: SimulatedGpu) -> None:
         self._device = device
@@ -115,6 +116,8 @@ class SimulatedTimer:
                 sums[launch.symbol] += taken_ns / (slot.dropped + slot.samples)
             breakdown.append(dict(sums))
         self.kernel_breakdown = tuple(breakdown)
+        overlap = self._device.overlap
+        self.elapsed_ns = [[overlap * one for one in of_slot] for of_slot in times] if overlap else ()
         return times
 
     def trace(self, slot: Slot) -> list[TracedLaunch]:
@@ -164,7 +167,7 @@ class SimulatedGpu:
                  process_sd: float = 0.001, sample_sd: float = 0.003, uuid: str = FACTS.uuid,
                  block_ns: float = 0.0, state: DeviceState | None = None,
                  tail_of: Callable[[KernelBinary], tuple[float, float]] = lambda _: (0.0, 1.0),
-                 slow: dict[str, float] | None = None) -> None:  # fmt: skip
+                 slow: dict[str, float] | None = None, overlap: float = 0.0) -> None:  # fmt: skip
         """``tail_of``: which share of a kernel's samples takes how many times as long.
 
         ``block_ns``: what each block of a launch takes besides.
@@ -185,6 +188,8 @@ class SimulatedGpu:
         self._sample_sd = sample_sd
         self._tail_of = tail_of
         self.block_ns = block_ns
+        self.overlap = overlap
+        """Elapsed time over the sum of kernels; 0: the timer does not see it."""
         self.slow = slow or {}
         self.launched_as: set[tuple[str, bool, Dim3 | None]] = set()
         """Hash of the cubin, cooperative, cluster of launches with attributes."""

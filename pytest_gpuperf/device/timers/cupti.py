@@ -68,6 +68,7 @@ class CuptiTimer:
 
     name: TimerName = "cupti"
     kernel_breakdown: tuple[dict[str, float], ...] = ()
+    elapsed_ns: tuple[list[float], ...] = ()
     _numbers = itertools.count(1)
     """Of samples, shared by all timers of the process: records of a failed measurement never count for another one.
     The calls of sample n are tagged 2 n + 1, those that prepare it 2 n."""
@@ -101,6 +102,7 @@ class CuptiTimer:
             for slot, numbers in zip(slots, by_slot, strict=True)
         ]
         self.kernel_breakdown = tuple(map(_breakdown, counted))
+        self.elapsed_ns = tuple(list(map(_elapsed_ns, of_slot)) for of_slot in counted)
         return [list(map(_duration_ns, of_slot)) for of_slot in counted]
 
     def trace(self, slot: Slot) -> list[TracedLaunch]:
@@ -205,6 +207,10 @@ def _duration_ns(sample: Sample) -> float:
                 "if it stays so, use --gpuperf-timer=graph"
             )
     return float(sum(one.end_ns - one.start_ns for one in sample))
+
+
+def _elapsed_ns(sample: Sample) -> float:
+    return float(max(one.end_ns for one in sample) - min(one.start_ns for one in sample))
 
 
 def _breakdown(samples: Sequence[Sample]) -> dict[str, float]:

@@ -44,7 +44,7 @@ class GraphTimer:
     """``Timer`` by replays of a captured graph.  Opening one raises ``TimerError`` if graphs do not work here."""
 
     name: TimerName = "graph"
-    kernel_breakdown = ()
+    kernel_breakdown = elapsed_ns = ()
 
     def __init__(self, stream: CudaStream) -> None:
         self._stream = stream

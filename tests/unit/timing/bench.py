@@ -20,7 +20,7 @@ class Bench:
     name = "cupti"
     tick_ns = 1.0
     overhead_ns = 0.0
-    kernel_breakdown = ()
+    kernel_breakdown = elapsed_ns = ()
     remarks: tuple[str, ...] = ()
 
     def __init__(

@@ -59,6 +59,8 @@ def test_a_sample_is_the_sum_of_all_that_a_run_launches(timer: CuptiTimer, strea
     (times,) = timer.measure([Slot(run, 2, reset=kernel(stream, 90_000.0, "reset"))], "cold")
     assert stream.log == ["reset", "flush", "first", "flush", "second", "second"] * 3
     assert times == pytest.approx([3200 + 60_000 + 3200 + 12_800] * 2, abs=130)
+    (elapsed,) = timer.elapsed_ns
+    assert elapsed == pytest.approx([3200 + 60_000 + 6400 + 12_800] * 2, abs=3000)  # the wait counts, and gaps
     (parts,) = timer.kernel_breakdown
     assert parts == pytest.approx({"first": 3200, "second": 12_800, "elsewhere": 3200, "[memset]": 60_000}, abs=70)
 
