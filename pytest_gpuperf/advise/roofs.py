@@ -36,7 +36,6 @@ _OF_L1 = tuple(f"lts__t_sectors_srcunit_tex_op_{way}.sum" for way in ("read", "w
 _BOUNDS = ("lts__t_sectors.sum",), tuple(SECTORS.format(way) for way in WAYS)
 """Sectors that the L1 asks of the L2; without these counts the fewer ones of the L2, whose halves exchange some, and of
 the L1, which has some itself."""
-_CLASSES = {"fp32": "fp32", "fp64": "fp64", "int32": "integer"}
 _TENSOR = {"float8": "fp8", "bfloat16": "bf16", "float16": "fp16"}
 """How an array of a launch is described, and the roof of products of such; others are taken for bfloat16."""
 
@@ -125,5 +124,5 @@ def _estimated(side: Side) -> Iterator[tuple[str, float]]:
     wavefronts = sum(a.times * (a.wavefronts or 0) for a in run.accesses if a.op.startswith("shared"))
     yield "l2", run.warps * SECTOR_BYTES * sectors
     yield "shared", run.warps * WAVEFRONT_BYTES * wavefronts
-    for roof, name in _CLASSES.items():
+    for roof, name in (("fp32", "fp32"), ("fp64", "fp64"), ("int32", "integer")):
         yield roof, run.warps * WARP * OPERATIONS * run.executed.get(name, 0)

@@ -18,9 +18,9 @@ ROOFS = {
     "shared": 3e13,
     "fp32": 6e13,
     "fp64": 3e13,
+    "int32": 3e13,
     "bf16": 8e14,
     "fp8": 16e14,
-    "int32": 3e13,
 }
 US = 1000.0
 SASS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
