@@ -158,7 +158,8 @@ def _facts(
     dtype: np.dtype[Any], name: str, shape: tuple[int, ...], strides: tuple[int, ...] | None, address: int | None
 ) -> ArrayFacts:
     packed = (math.prod(shape[axis + 1 :]) * dtype.itemsize for axis in range(len(shape)))
-    view = np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, packed if strides is None else strides)
+    cell = np.empty(1, f"V{dtype.itemsize}")  # NumPy makes no view of some types of ml_dtypes
+    view = np.lib.stride_tricks.as_strided(cell, shape, packed if strides is None else strides)
     order = "C" if view.flags.c_contiguous else "F" if view.flags.f_contiguous else ""
     return ArrayFacts(dtype, shape, order, address, view.strides, name)
 

@@ -105,8 +105,9 @@ class Request:
         if of_inputs and self.launch is None and not of_inputs & set(asked):
             yield "check has no parameter inputs or seed, so it cannot know the callable's inputs: add inputs"
         for place, array in enumerate(self.outputs):
-            if self.launch is not None and not any(array is one for one in self.launch.arguments):
-                yield f"number {place} of outputs= is no argument of the launch of {self.launch.kernel.name}"
+            launch = self.launch
+            if launch is not None and not any(array is getattr(one, "kept", one) for one in launch.arguments):
+                yield f"number {place} of outputs= is no argument of the launch of {launch.kernel.name}"
 
 
 def asked_of(check: Callable[..., Any]) -> tuple[str, ...]:

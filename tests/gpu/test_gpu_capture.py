@@ -99,8 +99,12 @@ RECORD = ("--update-baselines", "--gpuperf-disturbed")
 
 
 @pytest.fixture
-def recorded(cuda_device: Any, pytester: pytest.Pytester) -> pytest.Pytester:
-    """Six callables with their records, in a repository."""
+def recorded(
+    cuda_device: Any, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any
+) -> pytest.Pytester:
+    """Six callables with their records, in a repository; what compilers cache lies outside of it."""
+    for name in ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR"):
+        monkeypatch.setenv(name, str(tmp_path_factory.mktemp(name)))
     for name in ("torch", "triton", "cupti"):
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"needs {name}")
@@ -130,7 +134,7 @@ def test_every_kernel_is_recorded_and_unchanged(cuda_device: Any, recorded: pyte
 
 def test_planted_loss_is_named_as_that_kernel(recorded: pytest.Pytester) -> None:
     file = recorded.path / "test_captured.py"
-    file.write_text(file.read_text().replace("TIMES = 1 << 22, 2", "TIMES = 1 << 22, 3"))
+    file.write_text(file.read_text().replace("TIMES = 1 << 22, 2", "TIMES = 1 << 22, 6"))
     result = recorded.runpytest_subprocess("--gpuperf", "-k", "three")
     result.assert_outcomes(failed=1, deselected=5)
     result.stdout.re_match_lines([r"three  SLOWER  on ", r" +2 of 3 kernels unchanged; second x1\.\d+"])
