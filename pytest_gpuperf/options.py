@@ -217,6 +217,12 @@ class Options:
         return self.against != HERE
 
     @property
+    def against_flags(self) -> list[str]:
+        """The flags that name the other side of a comparison."""
+        flags = [f"--gpuperf-against={self.against}"] if self.against and self.other_tree else []
+        return flags + ([f"--gpuperf-against-env={self.against_env}"] if self.against_env is not None else [])
+
+    @property
     def new(self) -> Action:
         """For NEW: a workload that a revision lacks only gets a warning."""
         return "warn" if self.against else self.open

@@ -165,7 +165,4 @@ def _again(options: Options) -> str:
     parts = ["pytest", "--gpuperf"] if options.enabled else ["pytest"]
     if options.ncu:
         parts.append(f"--gpuperf-ncu={','.join(options.ncu)}")
-    if options.against:
-        parts += [f"--gpuperf-against={options.against}"] if options.other_tree else []
-        parts += [f"--gpuperf-against-env={options.against_env}"] if options.against_env else []
-    return f"{with_flags(shlex.join(parts), options.repeated)} --lf"
+    return f"{with_flags(shlex.join([*parts, *options.against_flags]), options.repeated)} --lf"

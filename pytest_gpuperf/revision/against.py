@@ -83,7 +83,7 @@ class Against:
         try:
             revision = check_out(config, options.against, Run(config, options).targets)
         except RevisionError as problem:
-            raise pytest.UsageError(f"--gpuperf-against={options.against}: {problem}") from None
+            raise pytest.UsageError(f"{' '.join(options.against_flags)}: {problem}") from None
         places_there(config, revision)
         progress_of(config)(f"comparing with {revision.name}")
         made = tempfile.TemporaryDirectory(prefix="gpuperf-", ignore_cleanup_errors=True)
@@ -108,7 +108,7 @@ class Against:
             return
         except OtherSideLost as problem:
             why = lose(self._config, problem, log=True)
-            self._broken = f"--gpuperf-against={self._run.options.against}: its tests cannot run: {why}"
+            self._broken = f"{' '.join(self._run.options.against_flags)}: its tests cannot run: {why}"
             if not self._is_worker:
                 raise pytest.UsageError(self._broken) from None
 

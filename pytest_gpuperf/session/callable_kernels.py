@@ -52,11 +52,11 @@ def _listed(shown: Mapping[str, str], costs: Mapping[str, float]) -> str:
 
 
 def _by_name(kernels: Sequence[LaunchedKernel], before: Mapping[str, float]) -> dict[str, float]:
-    """Times by the names of the kernels that run now; other instances of a template by their own names."""
+    """Times by the names of the kernels that run now, other instances of a template by their own; without copies."""
     names = {one.symbol: one.name for one in kernels if one.time_ns is not None}
     found = {names[symbol]: ns for symbol, ns in before.items() if symbol in names}
     for symbol, ns in before.items():
-        if symbol not in names:
+        if symbol not in names and not symbol.startswith("["):
             short = short_name(symbol)
             found[short if short not in found else symbol] = ns
     return found
