@@ -185,11 +185,11 @@ def test_roofs_are_those_of_the_data_sheet(cuda_device: CudaDevice, gpu: Gpu) ->
     """NVIDIA H200 data sheet: 4.8 TB/s, 67 and 34 TFLOP/s of FP32 and FP64, 989 of dense BF16."""
     start = time.perf_counter()
     roofs = gpu.roofs
-    assert time.perf_counter() - start < 10  # 5 s, and cuBLAS is loaded
+    assert time.perf_counter() - start < 5
     assert roofs["dram"] < roofs["l2"] < roofs["shared"]
     if cuda_device.facts.slug == "nvidia-h200":
         shares = {"dram": 4.8e12, "fp32": 67e12, "fp64": 34e12, "int32": 33.5e12, "bf16": 989e12}
-        least = {"dram": 0.9, "fp32": 0.9, "fp64": 0.9, "int32": 0.9, "bf16": 0.6}
+        least = {"dram": 0.9, "fp32": 0.95, "fp64": 0.95, "int32": 0.95, "bf16": 0.75}
         assert [name for name, most in shares.items() if not least[name] < roofs[name] / most < 1.02] == []
 
 
