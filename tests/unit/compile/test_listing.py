@@ -28,7 +28,7 @@ extern "C" __global__ void kernel(float* p)
 OF_OTHERS = """\
 #line 5 "{of}"
 __device__ __forceinline__ float twice(float x) {{ return 1.7f * x / (x + 1.0f); }}
-#line 1 "/work/kernels/own.cu"
+#line 1 "/project/kernels/own.cu"
 extern "C" __global__ void kernel(float* p) {{
     p[threadIdx.x] =
         twice(p[threadIdx.x]);
@@ -36,12 +36,12 @@ extern "C" __global__ void kernel(float* p) {{
 """
 
 
-def lines(made: KernelBinary, listing: Listing | None, root: Path = Path("/work")) -> set[tuple[str, int]]:
+def lines(made: KernelBinary, listing: Listing | None, root: Path = Path("/project")) -> set[tuple[str, int]]:
     return set(lines_of(KernelCode(made.cubin, "kernel", ARCH), made.profile, listing, root, None).values())
 
 
 @pytest.mark.parametrize(
-    ("of", "named"), [("/work/lib.cuh", "lib.cuh"), ("/venv/site-packages/lib.h", ""), ("/elsewhere/lib.h", None)]
+    ("of", "named"), [("/project/lib.cuh", "lib.cuh"), ("/venv/site-packages/lib.h", ""), ("/elsewhere/lib.h", None)]
 )
 def test_inlined_function_has_its_own_line_unless_it_is_of_a_package(of: str, named: str | None) -> None:
     made = compile_kernel(KernelSource(OF_OTHERS.format(of=of), "kernel", options=(LINE_INFO,)), ARCH)
