@@ -58,7 +58,10 @@ class Share(NamedTuple):
 
 
 def shares_of(side: Side, peak: Callable[[str], float]) -> list[Share]:
-    """The shares of a side with a time, the largest first; ``peak`` says what a roof is, or 0 where that is unknown."""
+    """The shares of a side with a time, the largest first; ``peak`` says what a roof is, or 0 where that is unknown.
+
+    An estimate above the L2's roof is left out: the L1 served it.  No other count or estimate is more than all.
+    """
     if not side.time_ns:
         return []
     amounts: dict[str, tuple[float, Source]] = {}
@@ -67,9 +70,9 @@ def shares_of(side: Side, peak: Callable[[str], float]) -> list[Share]:
     amounts |= {roof: (amount, "counted") for roof, amount in _counted(side.counters)}
     rates = ((roof, amount / side.time_ns * 1e9, source) for roof, (amount, source) in amounts.items() if amount)
     found = [
-        Share(roof, min(rate / most, 1.0) if source == "counted" else rate / most, rate, source)
+        Share(roof, rate / most if source == "declared" else min(rate / most, 1.0), rate, source)
         for roof, rate, source in rates
-        if (most := peak(roof))
+        if (most := peak(roof)) and (rate <= most or (roof, source) != ("l2", "estimated"))
     ]
     return sorted(found, key=lambda one: -one.fraction)
 
