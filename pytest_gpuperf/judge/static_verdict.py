@@ -57,7 +57,7 @@ def compare_captured(
 ) -> Judgement:
     """As ``compare_static`` for a kernel that a callable launches: its library may have another compiler any day.
 
-    So what is not comparable is SAME, with the reason.
+    Machine code that cannot be compared is SAME, and the reason says why.
     """
     found = compare_static(key, target, old, new, toolchains=toolchains)
     if found.verdict is not Verdict.NOT_COMPARABLE:

@@ -28,8 +28,6 @@ from pytest_gpuperf.workload.request import Request
 
 MOST_KERNELS = 64
 """Different kernels of one callable that are kept; the others are in its time alone."""
-
-
 MOST_KEPT_BYTES = 256 << 10
 """Of a cubin that is recorded: those of Triton, CuPy and Numba have 4 to 100 KB, those of PyTorch itself 2 to 14 MB."""
 
