@@ -117,7 +117,7 @@ class Suite:
         was, now = (
             side if time is None else msgspec.structs.replace(
                 side, counters=time.counters, grid=time.grid, block=time.block, sm_count=SMS[GPU],
-                time_ns=mean_time_ns(time.rounds), bytes=time.bytes, flops=time.flops,
+                time_ns=mean_time_ns(time.rounds), record=time,
             )
             for side, time in ((side, self._recorded.time(pair, name))
                                for side, name in zip(self.without_gpu(pair, ARCH), reversed(pair.names), strict=True))

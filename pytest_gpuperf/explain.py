@@ -30,7 +30,6 @@ from pytest_gpuperf.compile.warp_model.estimate import (
     KernelCode,
     Versions,
     estimates_of,
-    sites_of_both,
 )
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
 from pytest_gpuperf.model.architectures import plain
@@ -104,8 +103,7 @@ class Estimates:
         if not lines:
             return list(advice)
         case = static_case(before, after)
-        launched = after.estimate is not None and after.estimate.launched
-        was, now = sites_of_both(codes, self._cache, launched=launched)
+        was, now = (side.estimate.sites if side.estimate is not None else {} for side in (before, after))
         scale = case.scale if case is not None else 1.0
         return [located(one, was, now, scale, lines) for one in advice]
 
@@ -218,8 +216,8 @@ def side_of(
     if time is None:
         return side
     return msgspec.structs.replace(
-        side, counters=counters or time.counters, grid=time.grid, block=time.block, bytes=time.bytes, flops=time.flops,
-        record=time, time_ns=compared_ns or (mean_time_ns(time.rounds) if time.rounds else None),
+        side, counters=counters or time.counters, grid=time.grid, block=time.block, record=time,
+        time_ns=compared_ns or (mean_time_ns(time.rounds) if time.rounds else None),
     )  # fmt: skip
 
 

@@ -170,7 +170,7 @@ def counted_case(before: Side, after: Side) -> Case | None:
 
 def _declared_scale(before: Side, after: Side) -> float:
     """By what to multiply figures of ``after`` for equal work, as it is declared."""
-    for was, now in ((before.bytes, after.bytes), (before.flops, after.flops)):
+    for was, now in zip(before.declared, after.declared, strict=True):
         if was and now:
             return was / now
     return 1.0

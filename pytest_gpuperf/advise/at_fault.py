@@ -13,10 +13,11 @@ from pytest_gpuperf.advise.comparison import SECTOR_BYTES, WARP, change
 from pytest_gpuperf.advise.usage_from_code import WAVEFRONT_BYTES
 from pytest_gpuperf.advise.waiting_rules import WAITS_FOR
 from pytest_gpuperf.compile.machine_code.line_table import SourceLine
-from pytest_gpuperf.compile.warp_model.sites import Site, Sites
 from pytest_gpuperf.model.verdict import Advice, Change
+from pytest_gpuperf.model.warp_estimate import Site
 
 Figure = Callable[[Site], float | None]
+Sites = Mapping[int, Site]
 
 
 class SiteFigures(NamedTuple):
@@ -55,6 +56,11 @@ def _requested_bytes(site: Site) -> float:
     return site.requests * site.bytes * site.lanes if site.klass.startswith("global") else 0.0
 
 
+def _side_lanes(site: Site) -> float:
+    """Mean lanes on the sides of a branch, as if a whole warp reached it."""
+    return WARP * (1 - site.lost / site.inside) if site.inside else WARP
+
+
 _LOCAL = _of_class("local_load", "local_store")
 _KINDS = {
     "register spilling": _LOCAL, "stack from run-time indexing": _LOCAL, "address of a local variable": _LOCAL,
@@ -67,7 +73,7 @@ _KINDS = {
     "double-precision literals": _of_class("fp64"), "lost tensor cores": _of_class("fp32"),
     "slow-path division": SiteFigures(lambda site: site.divisions),
     "divergence": SiteFigures(
-        lambda site: site.lost, lambda site: site.side_lanes, f"of {WARP} lanes", WARP, operator.lt
+        lambda site: site.lost, _side_lanes, f"of {WARP} lanes", WARP, operator.lt
     ),
     "instruction growth": SiteFigures(lambda site: site.times), "barrier stalls": _of_class("barrier"),
 }  # fmt: skip

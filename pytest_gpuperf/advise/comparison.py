@@ -101,13 +101,15 @@ class Side(Record, frozen=True):
     grid: Extent | None = None
     block: Extent | None = None
     sm_count: int | None = None
-    bytes: int | None = None
-    flops: int | None = None
-    """What one run must move and compute, as the test declares it."""
     record: TimeRecord | None = None
     """Of the time, with what was declared; None without one."""
     l2_bytes: int = 0
     """Of the GPU that timed it; 0 if it is not known."""
+
+    @property
+    def declared(self) -> tuple[int | None, int | None]:
+        """Bytes and operations of one run, as the test declares them."""
+        return (self.record.bytes, self.record.flops) if self.record is not None else (None, None)
 
     @property
     def threads(self) -> int | None:

@@ -143,10 +143,8 @@ def _figures(side: Side) -> list[str]:
     found = []
     if side.time_ns is not None:
         found.append(f"time {duration(side.time_ns)}")
-        if side.bytes is not None:
-            found.append(quantity(side.bytes / side.time_ns * 1e9, "B/s"))
-        if side.flops is not None:
-            found.append(quantity(side.flops / side.time_ns * 1e9, "FLOP/s"))
+        rates = zip(side.declared, ("B/s", "FLOP/s"), strict=True)
+        found += [quantity(each / side.time_ns * 1e9, unit) for each, unit in rates if each is not None]
     if side.static is not None:
         found += _static_figures(side, side.static)
     return found or ["none"]

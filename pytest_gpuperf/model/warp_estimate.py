@@ -30,6 +30,36 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     """Of ``distinct``, bytes that are stored and then read again, last of all: they wait, and are no result."""
 
 
+class Site(msgspec.Struct, array_like=True):
+    """One instruction; figures are per warp."""
+
+    opcode: tuple[str, ...]
+    """With its modifiers, in alphabetical order behind it."""
+    klass: str
+    """``global_load``, as ``StaticProfile.opcodes`` has them."""
+    caller: int | None = None
+    """Address of the call of the function that it is in; None in the kernel itself."""
+    times: float = 0.0
+    """How often it is executed."""
+    requests: float = 0.0
+    """The same, less the part of the lanes that data send elsewhere."""
+    bytes: int = 0
+    """Per lane, of a memory access."""
+    lanes: float = 0.0
+    sectors: float | None = None
+    """Of 32 bytes, per request to global memory; None: data decide, or it is none."""
+    wavefronts: float | None = None
+    """Per request to shared memory; None: data decide, or it is none."""
+    waits: dict[str, float] = {}
+    """Cycles that it waits, by the class of the instruction that it waits for."""
+    divisions: float = 0.0
+    """Divisions and roots with a slow path that begin here."""
+    lost: float = 0.0
+    """Of a branch: instructions of its sides, each by the fraction of the warp that waits for its other side."""
+    inside: float = 0.0
+    """Of a branch: instructions of its sides."""
+
+
 class WarpEstimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One warp's way through a kernel whose data and run-time arguments nobody knows.
 
@@ -55,3 +85,5 @@ class WarpEstimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Sizes and integers are those of a launch, not examples."""
     warps: int = 0
     """Of the whole launch; 0 where none is known."""
+    sites: dict[int, Site] = {}
+    """Its instructions by address, for a cause to find the one at fault."""

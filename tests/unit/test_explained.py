@@ -53,7 +53,7 @@ def joined(lines: list[str]) -> str:
 
 
 def test_figures_are_those_that_are_known() -> None:
-    assert _figures(Side(arch="sm_90", time_ns=1e6, bytes=3_600_000_000)) == ["time 1 ms", "3.6 TB/s"]
+    assert _figures(Side(arch="sm_90", time_ns=1e6, record=time_of(bytes=3_600_000_000))) == ["time 1 ms", "3.6 TB/s"]
     assert _figures(Side(arch="sm_90")) == ["none"]
 
 

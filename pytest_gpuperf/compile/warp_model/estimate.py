@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -18,8 +17,7 @@ from pytest_gpuperf.compile.machine_code.cubin import Cubin, parameter_base, rea
 from pytest_gpuperf.compile.machine_code.sass import Instruction, disassemble
 from pytest_gpuperf.compile.toolkit import disassembler
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
-from pytest_gpuperf.compile.warp_model.sites import Sites, sites_of
-from pytest_gpuperf.compile.warp_model.walk import MODEL_VERSION, DecodedKernel, dry_run, visits_of
+from pytest_gpuperf.compile.warp_model.walk import MODEL_VERSION, DecodedKernel, dry_run
 from pytest_gpuperf.garbage import no_collection
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
@@ -77,27 +75,6 @@ def estimates_of(several: Iterable[Versions], cache: CompileCache | None = None)
     return found
 
 
-def sites_of_both(versions: Versions, cache: CompileCache | None = None, *, launched: bool) -> tuple[Sites, Sites]:
-    """The instructions of two versions by address, as they are ``launched`` or of no launch in particular.
-
-    Nothing of one that is missing, or too long to walk.  Raises ``ToolchainMissing``.
-    """
-    key = _key(versions, "sites", launched)
-    with contextlib.suppress(msgspec.DecodeError):
-        return msgspec.msgpack.decode((cache and cache.get(key)) or b"", type=tuple[Sites, Sites])
-    readable = _disassembled(code._replace(launch=None) for code in versions if code is not None)
-
-    def sites(code: KernelCode | None) -> Sites:
-        if code is None or (bare := code._replace(launch=None)) not in readable:
-            return {}
-        return sites_of(visits_of(_decoded(bare, *readable[bare]), code.launch if launched else None) or ())
-
-    found = sites(versions[0]), sites(versions[1])
-    if cache is not None:
-        cache.put(key, msgspec.msgpack.encode(found))
-    return found
-
-
 def _disassembled(codes: Iterable[KernelCode]) -> Mapping[KernelCode, Disassembled]:
     """The kernels that can be read, each once."""
     cubins: dict[KernelCode, Cubin] = {}
@@ -123,7 +100,7 @@ def _decoded(code: KernelCode, cubin: Cubin, lines: tuple[Instruction, ...]) -> 
     return DecodedKernel(executed, code.arch, kernel.parameters, parameter_base(kernel), constants)
 
 
-def _key(versions: Versions, *more: object) -> str:
+def _key(versions: Versions) -> str:
     codes = [code and code._replace(cubin=hashlib.sha256(code.cubin).digest()) for code in versions]
-    parts = ("warp model", MODEL_VERSION, disassembler().version, codes, *more)
+    parts = ("warp model", MODEL_VERSION, disassembler().version, codes)
     return hashlib.sha256(repr(parts).encode()).hexdigest()

@@ -31,10 +31,11 @@ from pytest_gpuperf.compile.warp_model.control_flow import (
 from pytest_gpuperf.compile.warp_model.decode import Step, decode
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch, constant_words, special_registers
 from pytest_gpuperf.compile.warp_model.registers import Machine, RegisterComparison, active_lanes
+from pytest_gpuperf.compile.warp_model.sites import sites_of
 from pytest_gpuperf.model.evidence import Parameter
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
-MODEL_VERSION = 25
+MODEL_VERSION = 26
 """Raised whenever an estimate of the same machine code changes: a latency, a rule of the walk, a rounding."""
 MOST_VISITS = 100_000
 """Instructions walked before a dry run is given up, about a second: deep nests of loops and calls."""
@@ -65,13 +66,7 @@ class DecodedKernel:
 
 
 def dry_run(program: DecodedKernel, launch: KnownLaunch | None = None) -> WarpEstimate | None:
-    """Walk one warp through a kernel, as it is launched if that is known; None where ``visits_of`` has none."""
-    visits = visits_of(program, launch)
-    return None if visits is None else _summary(visits, launch)
-
-
-def visits_of(program: DecodedKernel, launch: KnownLaunch | None = None) -> list[Visit] | None:
-    """Instructions that a warp executes on its way, each with how often.
+    """Walk one warp through a kernel, as it is launched if that is known.
 
     None if the way is longer than ``MOST_VISITS``: half a walk would compare with nothing.  None as well if the
     arguments of the launch are not such as the kernel takes, or the block that is walked writes nothing: it is not one
@@ -95,7 +90,7 @@ def visits_of(program: DecodedKernel, launch: KnownLaunch | None = None) -> list
         _let_stand_for(visits, 1 / (1 + rest))
         visits = [*visits, *itertools.chain.from_iterable(other.visits for other in others)]
         _let_stand_for(visits[len(first.visits) :], rest / planned / (1 + rest))
-    return visits
+    return _summary(visits, launch)
 
 
 def _summary(visits: Sequence[Visit], launch: KnownLaunch | None) -> WarpEstimate:
@@ -116,6 +111,7 @@ def _summary(visits: Sequence[Visit], launch: KnownLaunch | None) -> WarpEstimat
         accesses=accesses_of(visits),
         launched=launch is not None,
         warps=launch.warps * math.prod(launch.grid) if launch is not None else 0,
+        sites=sites_of(visits),
     )  # fmt: skip
 
 
