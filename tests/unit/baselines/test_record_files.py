@@ -12,16 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from baseline_samples import (
-    H200,
-    NVRTC,
-    make_host_time,
-    make_key,
-    make_session,
-    make_static,
-    make_time,
-    time_update,
-)
+from baseline_samples import H200, NVRTC, make_host_time, make_key, make_session, make_static, make_time, time_update
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -9,12 +9,7 @@ import pytest
 from stand_in_nvcc import StandInNvcc, forget_nvcc, found_as, need_nvcc
 
 from pytest_gpuperf.compile.cache import CompileCache
-from pytest_gpuperf.compile.compile_errors import (
-    BadOption,
-    CompileError,
-    ToolchainMissing,
-    UnknownKernel,
-)
+from pytest_gpuperf.compile.compile_errors import BadOption, CompileError, ToolchainMissing, UnknownKernel
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.machine_code.symbols import readable
 from pytest_gpuperf.compile.source import KernelSource

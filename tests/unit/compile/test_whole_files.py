@@ -96,14 +96,7 @@ def test_a_header_of_a_library_for_the_host_is_empty_where_the_library_is_instal
     assert code("#include <cublas_v2.h>\n" + KERNEL.format("x[0] = n;")) == code(KERNEL.format("x[0] = n;"))
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "int main() { std::vector<int> v; }",
-        "void fail() { throw 1; }",
-        "std::string f();",
-    ],
-)
+@pytest.mark.parametrize("line", ["int main() { std::vector<int> v; }", "void fail() { throw 1; }", "std::string f();"])
 def test_code_of_the_host_is_told_with_its_line_and_the_remedies(line: str) -> None:
     text = "#include <vector>\n#include <cstdio>\n" + KERNEL.format("x[0] = n;") + line + "\n"
     with pytest.raises(CompileError, match=r"^whole.cu:4: ") as problem:

@@ -219,10 +219,7 @@ def test_constants_of_triton_are_given_in_their_places_and_are_no_parameters() -
     [
         ({"num_ctas": 2}, ((8, 3, 1), (128, 1, 1), 0, (False, (2, 1, 1), False))),
         ({"num_ctas": 4, "cluster_dims": (2, 2)}, ((8, 6, 1), (128, 1, 1), 0, (False, (2, 2, 1), False))),
-        (
-            {"launch_cooperative_grid": True, "launch_pdl": True},
-            ((4, 3, 1), (128, 1, 1), 0, (True, None, True)),
-        ),
+        ({"launch_cooperative_grid": True, "launch_pdl": True}, ((4, 3, 1), (128, 1, 1), 0, (True, None, True))),
     ],
 )
 def test_attributes_of_triton_s_launch_are_kept(metadata: dict[str, Any], configuration: Any) -> None:
@@ -559,10 +556,7 @@ def test_a_function_of_a_module_is_known_by_the_name_expression_of_its_symbol() 
             f"CuPy translates its cuComplex.h .*{UNPAIRED.format('CuPy')}",
         ),
         (lambda: read_cupy(module("copies")), "takes a RawModule with the name of a kernel"),
-        (
-            lambda: read_cupy(SimpleNamespace()),
-            f"with the name of a kernel, not SimpleNamespace.* {UNPAIRED[:30]}",
-        ),
+        (lambda: read_cupy(SimpleNamespace()), f"with the name of a kernel, not SimpleNamespace.* {UNPAIRED[:30]}"),
         (lambda: read_cupy(print), "not builtin_function_or_method"),
     ],
 )

@@ -7,15 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judge_samples import KEY
 
-from pytest_gpuperf.judge.counters import (
-    Counts,
-    Metric,
-    compare_counters,
-    not_counted,
-    replaced,
-    summed_up,
-    widened,
-)
+from pytest_gpuperf.judge.counters import Counts, Metric, compare_counters, not_counted, replaced, summed_up, widened
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.time_record import Identity, TimeRecord
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict

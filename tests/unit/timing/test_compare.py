@@ -16,15 +16,7 @@ from recordings import Recording, drawn, recordings
 from pytest_gpuperf.judge.decision import ALPHA, MOST_BLOCKS, Decision, decide, share
 from pytest_gpuperf.model.device_facts import DeviceState
 from pytest_gpuperf.model.limits import TIGHT
-from pytest_gpuperf.timing.blocks import (
-    BURST_S,
-    LONGEST_SLOT,
-    Plan,
-    blocks_of,
-    pad_of,
-    plan,
-    sustained_plan,
-)
+from pytest_gpuperf.timing.blocks import BURST_S, LONGEST_SLOT, Plan, blocks_of, pad_of, plan, sustained_plan
 from pytest_gpuperf.timing.compare import BUDGETS, Compared, compare
 from pytest_gpuperf.timing.samples import InvalidSampleError
 
