@@ -8,7 +8,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,8 @@ FILES = {"work.cu": KERNEL, "other.cu": OTHER, "test_suite.py": TEST, "conftest.
 RECORD = ("--update-baselines", "--gpuperf-disturbed")
 """Forced: the simulated noise may look like outliers, which would leave a workload unrecorded."""
 
+Command = Callable[..., tuple[int, str, str]]
+"""Status, output and errors of ``gpuperf`` with these arguments."""
 WRITTEN = 1_000_000_000
 """When a suite wrote its first file, in seconds since 1970."""
 
@@ -293,3 +296,13 @@ def with_baselines(suite: Suite, folder: Path, files: Mapping[str, str], *flags:
         suite.write(name, text)
     shutil.copytree(recording, suite.path / "baselines")
     return suite
+
+
+def until(found: Callable[[], Any], seconds: float = 60.0) -> Any:
+    """What it gives, as soon as that is something."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if value := found():
+            return value
+        time.sleep(0.02)
+    raise AssertionError("it did not come to that")

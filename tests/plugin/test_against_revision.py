@@ -7,16 +7,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from git_samples import commit, git
-from suite_under_test import HOG, SIMULATED, Suite, hog_test, sections
-
-from pytest_gpuperf.cli.command_line import main
+from suite_under_test import HOG, SIMULATED, Command, Suite, hog_test, sections, until
 
 STATIC = ("--gpuperf", "--gpuperf-arch=sm_90")
 AGAINST = (*STATIC, "--gpuperf-against=HEAD")
@@ -57,22 +52,18 @@ def outcome(result: pytest.RunResult) -> dict[str, int]:
 
 
 def test_same_tree_on_both_sides_is_named_and_no_baseline_is_touched(
-    project: Suite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    project: Suite, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
-    monkeypatch.chdir(project.path)
     monkeypatch.delenv("CI")
     assert project.run(*STATIC, "--update-baselines=all").ret == 0
-    capsys.readouterr()
-    assert main(["baselines"]) == 0
-    before = capsys.readouterr().out
+    before = command("baselines")
+    assert before[0] == 0
     result = project.run(*AGAINST)
     assert result.ret == 0, result.stdout.str()
     result.stdout.fnmatch_lines(["*against HEAD*", "* is checked out here, and no tracked file is changed: *"])
     result.stdout.no_fnmatch_line("*NEW*")
-    capsys.readouterr()
-    assert main(["baselines"]) == 0
-    assert capsys.readouterr().out == before
-    assert main(["baselines", "mv", "test_suite.py::test_other", "test_suite.py::test_moved"]) == 0
+    assert command("baselines") == before
+    assert command("baselines", "mv", "test_suite.py::test_other", "test_suite.py::test_moved")[0] == 0
 
 
 def test_gain_over_the_merge_base_makes_no_baseline_stale(project: Suite) -> None:
@@ -399,13 +390,3 @@ def test_run_that_is_killed_leaves_no_process_and_no_lock(project: Suite, monkey
     assert project.run(*AGAINST).ret == 0
     trees = [path.name for path in (cache / ".worktrees").glob("*/*") if (path / ".git").exists()]
     assert trees == ["0"]  # the killed run's place was taken over
-
-
-def until(found: Callable[[], Any], seconds: float = 20.0) -> Any:
-    """What it gives, as soon as that is something."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if value := found():
-            return value
-        time.sleep(0.02)
-    raise AssertionError("it did not come to that")

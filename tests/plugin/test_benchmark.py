@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from suite_under_test import RECORD, SIMULATED, Suite
 
@@ -81,8 +79,7 @@ def test_it_is_gated_without_edits(suite: Suite, beside: bool) -> None:
     suite.run(*RECORD, *flags).assert_outcomes(passed=12)
     result = suite.run("--gpuperf", "--gpuperf-time=all", "--gpuperf-open=warn", *flags)
     result.assert_outcomes(passed=12)
-    last = json.loads((suite.path / ".gpuperf/last-run.json").read_text())
-    named = {work["key"]["workload"] for test in last["tests"] for work in test["workloads"] if work.get("time")}
+    named = {one["key"]["workload"] for one in suite.judgements() if one["kind"] == "time"}
     assert named == {"bench_apply", "result", "once"}
 
 

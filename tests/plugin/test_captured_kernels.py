@@ -8,10 +8,7 @@ from pathlib import Path
 
 import pytest
 from git_samples import commit
-from suite_under_test import CALLABLE, HOG, OTHER, RECORD, SIMULATED, Suite, baselines_of
-
-from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.cli.baselines_command import edit
+from suite_under_test import CALLABLE, HOG, OTHER, RECORD, SIMULATED, Command, Suite, baselines_of
 
 LIBRARY = f"""
 from pytest_gpuperf.compile.compiler import compile_for
@@ -60,7 +57,7 @@ def lines(suite: Suite, target: str = "sm_90") -> list[dict[str, object]]:
     return [json.loads(line) for line in text.splitlines()[1:] if line]
 
 
-def test_kernels_are_listed_recorded_and_unchanged(recorded: Suite) -> None:
+def test_kernels_are_listed_recorded_and_unchanged(recorded: Suite, command: Command) -> None:
     static = {one["workload"]: one["record"] for one in lines(recorded)}
     assert list(static) == ["both: hog", "both: other"]
     assert all(record["captured"] and record["block"] == [256, 1, 1] for record in static.values())  # type: ignore[index]
@@ -72,7 +69,7 @@ def test_kernels_are_listed_recorded_and_unchanged(recorded: Suite) -> None:
     assert "3 workloads: 3 UNCHANGED" in result.stdout.str()
     recorded.run("--update-baselines=all", "--gpuperf-disturbed")
     assert {one["workload"]: one["record"] for one in lines(recorded)} == static
-    edit(BaselineStore(recorded.path / "baselines"), "test_suite.py::test_it [both]", "test_suite.py::test_it [two]")
+    assert command("baselines", "mv", "test_suite.py::test_it [both]", "test_suite.py::test_it [two]")[0] == 0
     assert [one["workload"] for one in lines(recorded)] == ["two: hog", "two: other"]
 
 

@@ -36,12 +36,6 @@ def run(suite, *arguments):
     return subprocess.run(command, cwd=suite.path, capture_output=True, text=True, check=False)
 
 
-@pytest.fixture
-def slower(recorded):
-    recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=120")
-    return recorded
-
-
 @pytest.mark.parametrize("flags", ["--ff --nf -x --sw", "--lf"])
 def test_regression_is_confirmed_whatever_choice_of_tests_is_configured(slower, flags):
     slower.write("pytest.ini", f"[pytest]\naddopts = {flags}\n")

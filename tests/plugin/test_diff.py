@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from git_samples import commit, git
-from suite_under_test import FILES, HOG, Suite, with_baselines
-
-from pytest_gpuperf.cli.command_line import main
+from suite_under_test import FILES, HOG, Command, Suite, with_baselines
 
 ARCHS = "--gpuperf-arch=sm_80,sm_90,sm_120"
 RECORDS = 3
@@ -24,7 +21,6 @@ def test_hog(cuda_kernel, gpu, gpuperf, size):
     gpuperf(kernel.launch(grid=size, block=32, args=(a, b)))
 """
 PROJECT = {**FILES, "conftest.py": "", "hog.cu": HOG, "test_hog.py": TESTS, ".gitignore": ".gpuperf\n"}
-Diff = Callable[..., tuple[int, list[str]]]
 
 
 @pytest.fixture
@@ -33,19 +29,6 @@ def project(suite: Suite, shared_folder: Path) -> Suite:
     with_baselines(suite, shared_folder / "diff", PROJECT, "--update-baselines", ARCHS, CUDA_VISIBLE_DEVICES="")
     commit(suite.path)
     return suite
-
-
-@pytest.fixture
-def diff(project: Suite, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Diff:
-    """``gpuperf diff`` on the suite's repository; returns status and lines."""
-    monkeypatch.chdir(project.path)
-
-    def run(*arguments: str) -> tuple[int, list[str]]:
-        capsys.readouterr()
-        status = main(["diff", *arguments])
-        return status, capsys.readouterr().out.splitlines()
-
-    return run
 
 
 def changed_lines(suite: Suite) -> int:
@@ -64,17 +47,17 @@ def test_token_of_a_kernel_at_four_sizes_is_a_line_for_each_in_an_architecture(p
     assert 0 < changed_lines(project) <= 8 * RECORDS
 
 
-def test_comment_changes_no_line_and_no_figure(project: Suite, diff: Diff) -> None:
+def test_comment_changes_no_line_and_no_figure(project: Suite, command: Command) -> None:
     update(project, ("hog.cu", "    float s", "    // each its own\n    float s"))
     assert changed_lines(project) == 0
-    assert diff() == (0, ["Baselines of HEAD -> the working tree", "", "No figure differs"])
+    assert command("diff") == (0, "Baselines of HEAD -> the working tree\n\nNo figure differs\n", "")
 
 
-def test_renamed_test_is_a_line_for_each_record_and_told_as_moved(project: Suite, diff: Diff) -> None:
+def test_renamed_test_is_a_line_for_each_record_and_told_as_moved(project: Suite, command: Command) -> None:
     project.edit("test_hog.py", "def test_hog", "def test_many_values")
-    assert main(["baselines", "mv", "test_hog.py::test_hog", "test_hog.py::test_many_values"]) == 0
+    assert command("baselines", "mv", "test_hog.py::test_hog", "test_hog.py::test_many_values")[0] == 0
     assert changed_lines(project) == 8 * RECORDS
-    assert diff()[1][2:] == [
+    assert command("diff")[1].splitlines()[2:] == [
         "test_hog.py", "  hog", "    4 workloads of test_many_values[...]: moved from test_hog.py::test_hog", "",
         "4 workloads moved",
     ]  # fmt: skip

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from suite_under_test import HOG, Suite, hog_test, with_baselines
 
-from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.compile.warp_model import estimate as estimate_module
 
 COPY = """
@@ -55,20 +54,6 @@ def message(result: pytest.RunResult) -> list[str]:
     return lines[first : last + 1]
 
 
-@pytest.fixture
-def command(suite: Suite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """``gpuperf explain`` in a folder of the suite; returns its status and words."""
-
-    def run(*arguments: str, folder: str = ".") -> tuple[int, str, str]:
-        monkeypatch.chdir(suite.path / folder)
-        capsys.readouterr()
-        status = main(["explain", *arguments])
-        printed = capsys.readouterr()
-        return status, printed.out, printed.err
-
-    return run
-
-
 def test_red_workload_says_its_cause_and_remedy_on_one_screen_and_afterwards(explained, command):
     """By a worker of pytest-xdist, too."""
     spill(explained)
@@ -86,20 +71,20 @@ def test_red_workload_says_its_cause_and_remedy_on_one_screen_and_afterwards(exp
     assert (explained.path / ".gpuperf/.gitignore").read_text() == "*\n"
     assert [path.name for path in sorted((explained.path / ".gpuperf").iterdir())] == [".gitignore", "last-run.json"]
 
-    status, out, err = command("test_hog.py::test_hog")
+    status, out, err = command("explain", "test_hog.py::test_hog")
     assert (status, err) == (0, "")
     assert "cause: register spilling" in out
     assert "(an array or spilled" not in out, "a cause replaces the notes of changes, which know one language alone"
     assert "test_copy" not in out
-    status, out, _ = command("test_hog.py::test_copy [rows]")
+    status, out, _ = command("explain", "test_hog.py::test_copy [rows]")
     assert (status, "[rows]" in out) == (0, True)
     (explained.path / "deeper").mkdir()
-    assert "test_hog.py::test_copy [rows]" in command("test_hog.py", folder="deeper")[1]
+    assert "test_hog.py::test_copy [rows]" in command("explain", "test_hog.py", folder="deeper")[1]
     for unknown, close in (
         ("test_hog.py::test_copy [columns]", "close to it: test_hog.py::test_copy [rows]"),
         ("test_hog.py::test_hogs", "test_hog.py::test_hogs is not in the last run; close to it: test_hog.py::test_hog"),
     ):
-        status, _, err = command(unknown)
+        status, _, err = command("explain", unknown)
         assert (status, close in err) == (1, True)
 
 
@@ -108,7 +93,7 @@ def test_changed_kernel_that_does_not_fail_is_explained_on_request(explained, co
     plain = explained.run("--gpuperf", "--gpuperf-advisory")
     assert plain.ret == 0
     plain.stdout.fnmatch_lines(["*::test_copy: rows  WORSE *", "    cause: uncoalesced access (sm_80)*"])
-    status, out, _ = command("test_hog.py::test_copy")
+    status, out, _ = command("explain", "test_hog.py::test_copy")
     assert status == 0
     for words in ("test_hog.py::test_copy [rows]", "figures: ", " registers",
                   "baseline: the machine code differs", "cause: uncoalesced access (sm_80)",
@@ -132,7 +117,7 @@ def test_unchanged_kernels_have_no_cause_and_are_estimated_on_request_alone(expl
     explained.write("copy.cu", COPY + "__global__ void neighbour(float* a) { *a = 1; }\n")
     assert explained.run("--gpuperf").ret == 0
     assert walked == []
-    status, out, _ = command()
+    status, out, _ = command("explain")
     assert status == 0
     assert out.count("cause:") == out.count("cause: none found") == 2
     assert walked
@@ -147,7 +132,7 @@ def test_expected_regression_has_its_cause_on_record(explained, command):
     spill(explained)
     explained.edit("test_hog.py", "def test_hog", "import pytest\n@pytest.mark.xfail\ndef test_hog")
     assert explained.run("--gpuperf").ret == 0
-    status, out, _ = command("test_hog.py::test_hog")
+    status, out, _ = command("explain", "test_hog.py::test_hog")
     assert status == 0
     assert "cause: register spilling" in out
 
@@ -160,7 +145,7 @@ def test_test_is_found_by_its_path_as_seen_from_below(suite, command):
     suite.run("--update-baselines")
     suite.run("--gpuperf")
     for named in ("test_suite.py", "./test_suite.py", str(below / "test_suite.py"), "deep/test_suite.py"):
-        status, out, err = command(named, folder="deep")
+        status, out, err = command("explain", named, folder="deep")
         assert status == 0, err
         assert "deep/test_suite.py::test_" in out
 
@@ -170,7 +155,7 @@ def test_baseline_that_cannot_be_compared_with_is_not_called_missing(suite, comm
     suite.blame_another_compiler()
     suite.edit("other.cu", "2.0f", "3.0f + n")
     suite.run("--gpuperf", "-k", "other").stdout.fnmatch_lines(["*doubling  NOT-COMPARABLE  on sm_90*"])
-    status, said, _ = command("test_suite.py::test_other")
+    status, said, _ = command("explain", "test_suite.py::test_other")
     assert status == 0
     assert "instructions" in said
 
@@ -184,7 +169,7 @@ def test_last_run_that_cannot_be_read_is_refused_with_the_remedy(suite, command,
     if content is not None:
         (suite.path / ".gpuperf").mkdir()
         (suite.path / LAST_RUN).write_text(content)
-    status, _, err = command("test_suite.py")
+    status, _, err = command("explain", "test_suite.py")
     assert (status, remedy in err) == (1, True)
     assert content is None or "last-run.json" in err
 

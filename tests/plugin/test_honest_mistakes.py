@@ -16,9 +16,7 @@ from pathlib import Path
 import pytest
 import warm_python
 from evidence_tree import read_evidence
-from suite_under_test import SIMULATED, Suite
-
-from pytest_gpuperf.cli.command_line import main
+from suite_under_test import SIMULATED, Command, Suite
 
 ONE = "def test_other(cuda_kernel, gpu, gpuperf):"
 NOTHING_MEASURED = 10
@@ -176,13 +174,6 @@ def test_missing_record_on_each_worker_is_said_once(under_ci: Suite) -> None:
     assert result.stdout.str().count("NOT-MEASURED on") == 1
 
 
-def test_rename_follows_by_the_command_that_is_named(under_ci: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    rename_test(under_ci)
-    monkeypatch.chdir(under_ci.path)
-    assert main(["baselines", "mv", "test_suite.py::test_other", "test_suite.py::test_others"]) == 0
-    assert under_ci.run("--gpuperf").ret == 0
-
-
 # --- what is green -------------------------------------------------------------------------------
 
 PARTS = {
@@ -237,15 +228,6 @@ def test_skip_for_want_of_a_gpu_is_a_remark_without_one(without_gpu: Suite) -> N
     )
     without_gpu.write("conftest.py", SIMULATED)
     assert without_gpu.run("--gpuperf").ret == pytest.ExitCode.TESTS_FAILED
-
-
-def test_left_out_architecture_is_said(under_ci: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("CI")
-    assert under_ci.run("--update-baselines=new", "--gpuperf-arch=sm_80,sm_90").ret == 0
-    monkeypatch.setenv("CI", "true")
-    result = under_ci.run("--gpuperf", "--gpuperf-arch=sm_90")
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(["partial run: --gpuperf-arch leaves out sm_80, with baselines"])
 
 
 def moved(suite: Suite, folder: str, *names: str) -> Path:
@@ -330,17 +312,14 @@ def test_loss_alone_is_red_and_update_records_beside_other_plugins(recorded: Sui
 
 
 @pytest.mark.skipif(importlib.util.find_spec("pytest_split") is None, reason="pytest-split is not installed")
-def test_splitter_divides_the_tests_and_reports_are_joined(
-    under_ci: Suite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_splitter_divides_the_tests_and_reports_are_joined(under_ci: Suite, command: Command) -> None:
     split = ("--gpuperf", "-p", "no:randomly", "--splits=2")  # which would divide them anew on each host
     for group in ("1", "2"):
         result = run(under_ci, *split, f"--group={group}", f"--gpuperf-report={group}.json")
         assert result.returncode == 0, result.stdout + result.stderr
         assert "partial run: it left out " in result.stdout
-    monkeypatch.chdir(under_ci.path)
-    assert main(["report", "1.json", "2.json"]) == 0
-    assert "3 UNCHANGED" in capsys.readouterr().out
+    status, said, _ = command("report", "1.json", "2.json")
+    assert (status, "3 UNCHANGED" in said) == (0, True)
     delete_test(under_ci)
     assert run(under_ci, *split, "--group=1").returncode == pytest.ExitCode.TESTS_FAILED
 

@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 import warm_python
 from git_samples import commit
+from suite_under_test import until
 
 WAITS = """
 
@@ -43,9 +43,7 @@ def end(suite, where, number, *arguments):
     process = subprocess.Popen(
         command, cwd=suite.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
     )  # fmt: skip
-    until = time.monotonic() + 60
-    while not (suite.path / "there").exists() and time.monotonic() < until:
-        time.sleep(0.02)
+    until((suite.path / "there").exists)
     process.send_signal(number)
     output, _ = process.communicate(timeout=30)
     return process.returncode, output
@@ -73,10 +71,7 @@ def test_killed_run_takes_its_children_with_it(recorded, temporary):
     recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=120")
     status, _ = end(recorded, CONFIRMING, signal.SIGKILL, "--gpuperf", "-k", "1024")
     assert status == -signal.SIGKILL
-    until = time.monotonic() + 5
-    while (found := children_in(recorded.path)) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert found == []
+    until(lambda: children_in(recorded.path) == [], 5)
 
 
 def children_in(folder):
@@ -111,9 +106,7 @@ def test_bisection_that_is_ended_leaves_no_process_and_no_folder(temporary, monk
         command, cwd=project, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
-    until = time.monotonic() + 60
-    while not there.exists() and time.monotonic() < until:
-        time.sleep(0.02)
+    until(there.exists)
     assert len(children_in(cache)) == 2
     process.send_signal(signal.SIGTERM)
     output, _ = process.communicate(timeout=30)

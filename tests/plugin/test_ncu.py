@@ -8,8 +8,6 @@ import pytest
 from counters_in_report import counters_in
 from evidence_tree import read_evidence, write_evidence
 
-from pytest_gpuperf.cli.command_line import main
-
 NODES = {"test_suite.py::test_work[1024]", "test_suite.py::test_work[2048]", "test_suite.py::test_other"}
 INSTRUCTIONS, OWN = "smsp__inst_executed.sum", "gpu__own_metric.sum"
 GATE = ("--gpuperf", "--gpuperf-ncu")
@@ -77,9 +75,8 @@ def test_equal_counters_are_unchanged_and_worse_ones_fail_their_test(counted, mo
     assert 'name="gpuperf.doubling.simulated-gpu.counters" value="WORSE"' in (counted.path / "junit.xml").read_text()
 
 
-def test_red_kernel_is_explained_with_tables_and_the_report_of_ncu(counted, monkeypatch, capsys):
+def test_red_kernel_is_explained_with_tables_and_the_report_of_ncu(counted, command):
     """Its baseline is counted in the same process.  The next run does away with what is kept."""
-    monkeypatch.chdir(counted.path)
     explain = ["explain", "test_suite.py::test_other", "--details"]
     kept = counted.path / ".gpuperf/counters-1.ncu-rep"
     counted.edit("other.cu", "2.0f", "3.0f + n")
@@ -88,9 +85,8 @@ def test_red_kernel_is_explained_with_tables_and_the_report_of_ncu(counted, monk
     assert result.ret == 1
     result.stdout.fnmatch_lines(["counters: ncu-ui .gpuperf/counters-1.ncu-rep shows *"])
     assert {one["range"] for one in json.loads(kept.read_text())} == {"gpuperf:0", "gpuperf:0:baseline"}
-    capsys.readouterr()
-    assert main(explain) == 0
-    out = capsys.readouterr().out
+    status, out, _ = command(*explain)
+    assert status == 0
     assert "Nsight Compute: ncu-ui .gpuperf/counters-1.ncu-rep (range gpuperf:0)" in out
     lines = [line.split() for line in out.splitlines()]
     assert ["counters", "unit", "baseline", "now", "change"] in lines
@@ -101,9 +97,8 @@ def test_red_kernel_is_explained_with_tables_and_the_report_of_ncu(counted, monk
         assert words in page
     counted.run("--gpuperf", "-k", "other")
     assert not kept.exists()
-    capsys.readouterr()
-    assert main(explain) == 0
-    out = capsys.readouterr().out
+    status, out, _ = command(*explain)
+    assert status == 0
     assert "Executed Instructions" in out, "those of the baseline"
     assert "took no counters of it: pytest --gpuperf --gpuperf-ncu=full test_suite.py::test_other" in out
 

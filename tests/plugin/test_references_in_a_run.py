@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from suite_under_test import Suite
 
@@ -48,9 +46,7 @@ def test_a_gate_is_red_beyond_its_limit_in_two_processes_and_needs_no_baseline(
 def test_nothing_is_asked_of_a_comparison_without_a_limit(gpu_suite: Suite) -> None:
     said = compared(gpu_suite, ours=400)
     assert said.startswith("0"), said
-    last = json.loads((gpu_suite.path / ".gpuperf/last-run.json").read_text())
-    (judged,) = (one for test in last["tests"] for work in test["workloads"] for one in work["judgements"]
-                 if one["kind"] == "time")  # fmt: skip
+    (judged,) = (one for one in gpu_suite.judgements() if one["kind"] == "time")
     assert (judged["verdict"], judged["reference"], judged["time"]["ratio"] > 2) == ("SAME", "theirs", True)
 
 

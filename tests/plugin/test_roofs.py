@@ -6,9 +6,7 @@ import json
 
 import pytest
 from simulated_gpu import SimulatedGpu
-from suite_under_test import KERNEL, RECORD, SIMULATED, Suite
-
-from pytest_gpuperf.cli.command_line import main
+from suite_under_test import KERNEL, RECORD, SIMULATED, Command, Suite
 
 TEST = """
 def test_work(cuda_kernel, gpu, gpuperf):
@@ -25,7 +23,7 @@ def test_nothing_declared(cuda_kernel, gpu, gpuperf):
 
 
 def test_roofs_are_recorded_once_and_say_what_limits(
-    suite: Suite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    suite: Suite, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
     suite.write("conftest.py", SIMULATED)
     suite.write("work.cu", KERNEL.replace("STEPS", "1"))
@@ -40,10 +38,8 @@ def test_roofs_are_recorded_once_and_say_what_limits(
     result = suite.run("--gpuperf")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*NotDeclared: bare has no roof: call gpuperf(..., bytes=n) or flops=n)"])
-    monkeypatch.chdir(suite.path)
-    assert main(["explain"]) == 0
-    said = capsys.readouterr().out
-    assert "roof: at 9" in said
+    status, said, _ = command("explain")
+    assert (status, "roof: at 9" in said) == (0, True)
     assert "of DRAM's roof (4." in said
     assert "of L2's roof (3.06 GB/s, estimated)" in said  # of what declares nothing
 

@@ -6,19 +6,12 @@ import os
 import subprocess
 import sys
 
-import pytest
 from evidence_tree import read_evidence
 from warm_python import COLD
 
 from pytest_gpuperf.model.task import AS_COMMAND
 
 ONE = ("-k", "1024")
-
-
-@pytest.fixture
-def slower(recorded):
-    recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=120")
-    return recorded
 
 
 def as_command(folder, *arguments, **environment):

@@ -10,8 +10,6 @@ from evidence_tree import read_evidence
 from git_samples import commit
 from suite_under_test import KERNEL, RECORD, SIMULATED, Suite, run_bodies, with_baselines
 
-from pytest_gpuperf.cli.command_line import main
-
 CONFTEST = (
     SIMULATED.replace("from simulated_gpu import SimulatedGpu,", "from simulated_gpu import").replace(
         'return SimulatedGpu(implementations={"work": work, "other": work})',
@@ -91,14 +89,7 @@ def edit(suite: Suite, *, zeros: int = 100_000, spin: str = "500", error: str = 
     suite.edit("test_suite.py", "result.error == 1.25", "True")
 
 
-def commands(suite: Suite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    monkeypatch.chdir(suite.path)
-    capsys.readouterr()
-    assert main(list(words)) == 0
-    return capsys.readouterr().out
-
-
-def test_more_is_worse_and_explained(measured, monkeypatch, capsys):
+def test_more_is_worse_and_explained(measured, command):
     edit(measured, zeros=101_000, spin="900", error="1.5")
     result = measured.run("--gpuperf", "-k", "not arrays")
     result.assert_outcomes(failed=3)
@@ -112,8 +103,8 @@ def test_more_is_worse_and_explained(measured, monkeypatch, capsys):
         "    host time * us -> * us (+* %)",
     ], consecutive=True)  # fmt: skip
     result.stdout.fnmatch_lines(["work  WORSE  on simulated-gpu (accuracy)"])
-    said = commands(measured, monkeypatch, capsys, "explain", "test_suite.py::test_memory")
-    assert "device memory 400000 -> 404000 bytes (+1.0 %)" in said
+    status, said, _ = command("explain", "test_suite.py::test_memory")
+    assert (status, "device memory 400000 -> 404000 bytes (+1.0 %)" in said) == (0, True)
 
 
 def test_tolerance_is_that_of_the_test(measured):
@@ -199,12 +190,12 @@ def test_plain_run_measures_nothing_and_reads_nothing(measured):
     measured.run().assert_outcomes(passed=4)
 
 
-def test_diff_tells_of_figures_beside_the_time(measured, monkeypatch, capsys):
+def test_diff_tells_of_figures_beside_the_time(measured, command):
     commit(measured.path)
     path = measured.path / RECORDED
     path.write_text(path.read_text().replace('"memory_bytes":400000', '"memory_bytes":404000'))
-    said = commands(measured, monkeypatch, capsys, "diff", "HEAD")
-    assert "device memory 400000 bytes -> 404000 bytes" in said
+    status, said, _ = command("diff", "HEAD")
+    assert (status, "device memory 400000 bytes -> 404000 bytes" in said) == (0, True)
 
 
 def test_against_a_revision_its_process_takes_the_figures(measured):

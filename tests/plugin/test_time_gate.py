@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import shutil
 from pathlib import Path
 
@@ -44,12 +43,6 @@ def edit_record(suite, test, **changes):
     for name, value in changes.items():
         record[name] = {**record[name], **value} if isinstance(value, dict) else value
     write_evidence(evidence(suite), tree)
-
-
-def judgements_of(suite):
-    """Those of the last run."""
-    tests = json.loads((suite.path / ".gpuperf/last-run.json").read_text())["tests"]
-    return [one for test in tests for work in test["workloads"] for one in work["judgements"]]
 
 
 # --- SAME, FASTER, SLOWER ------------------------------------------------------------------------
@@ -96,7 +89,7 @@ def test_each_workload_and_process_has_its_coin_and_each_test_its_share(recorded
     result = recorded.run("--gpuperf", "-n", workers)
     result.assert_outcomes(failed=2, passed=1)
     assert "work  SLOWER" in result.stdout.str()
-    times = [one["time"] for one in judgements_of(recorded) if one["verdict"] == "SLOWER"]
+    times = [one["time"] for one in recorded.judgements() if one["verdict"] == "SLOWER"]
     assert [len(one["seeds"]) for one in times] == [2, 2]
     assert len({seed for one in times for seed in one["seeds"]}) == 4
     assert [one["log_e_needed"] for one in times] == [pytest.approx(8.5, abs=0.01)] * 2
@@ -238,7 +231,7 @@ def test_accepted_slowdown_is_a_share_or_microseconds(recorded, steps, flag, sta
     slower(recorded, steps)
     result = recorded.run("--gpuperf", flag, *ONE)
     assert (result.ret, words in result.stdout.str()) == (status, bool(status)), result.stdout.str()
-    (judged,) = (one["time"] for one in judgements_of(recorded) if one["kind"] == "time")
+    (judged,) = (one["time"] for one in recorded.judgements() if one["kind"] == "time")
     assert (judged.get("min_delta_us", 0) > 0) == (flag in ("--gpuperf-min-delta=0.4", "--gpuperf-min-delta=0.2"))
 
 
@@ -262,7 +255,7 @@ def test_slower_machine_is_no_slower_kernel(recorded):
     result.stdout.re_match_lines(
         [r"  work .* x(1.00|0.99)\d \[.*\] .* SAME", r"  doubling .* x1\.(09|1)\d* .* UNCHANGED"]
     )
-    noted = [one["notes"] for one in judgements_of(recorded) if one["kind"] == "time"]
+    noted = [one["notes"] for one in recorded.judgements() if one["kind"] == "time"]
     assert noted == [["x1.10 of its recorded time"]] * 3
 
 
@@ -332,7 +325,7 @@ def test_end_of_a_test_hides_no_regression(gpu_suite, shared_folder: Path):
     slower(gpu_suite, 125)
     result = gpu_suite.run("--gpuperf")
     assert result.parseoutcomes() == {"failed": 1 + has_subtests, "xfailed": 1}
-    found = [one["verdict"] for one in judgements_of(gpu_suite) if one["kind"] == "time"]
+    found = [one["verdict"] for one in gpu_suite.judgements() if one["kind"] == "time"]
     assert found == ["SLOWER"] * (2 + has_subtests)
     assert result.stdout.str().count(", in two processes; ") >= 2
 
@@ -361,7 +354,7 @@ def test_last_run_of_a_test_counts(recorded):
     result = recorded.run("--gpuperf", "-k", "other or 1024")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["work  SLOWER  on *"])
-    found = sorted(one["verdict"] for one in judgements_of(recorded) if one["kind"] == "time")
+    found = sorted(one["verdict"] for one in recorded.judgements() if one["kind"] == "time")
     assert found == ["SLOWER", "UNCHANGED"]
 
 

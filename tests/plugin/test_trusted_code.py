@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 from evidence_tree import read_evidence, write_evidence
 from git_samples import commit, git
-from suite_under_test import FILES, KERNEL, RECORD, Suite, baselines_of
+from suite_under_test import FILES, KERNEL, RECORD, Command, Suite, baselines_of
 
 from pytest_gpuperf.baselines.cubin_store import compressed
 from pytest_gpuperf.baselines.layout import cubin_path
-from pytest_gpuperf.cli import command_line
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
 
@@ -128,9 +127,7 @@ def test_cubin_of_the_base_is_launched_for_a_change(project: Suite) -> None:
     assert was_launched(project)
 
 
-def test_folder_elsewhere_is_launched_as_far_as_the_default_branch_pins_it(
-    project: Suite, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_folder_elsewhere_is_launched_as_far_as_the_default_branch_pins_it(project: Suite, command: Command) -> None:
     """Outside of the repository; what is pinned is what is there, before any test runs."""
     folder = project.path.parent / f"{project.path.name}-data"
     shutil.move(project.path / "baselines", folder)
@@ -139,8 +136,8 @@ def test_folder_elsewhere_is_launched_as_far_as_the_default_branch_pins_it(
     gate = ("--gpuperf", f"--gpuperf-baselines={folder}", NODE)
     project.run(*gate).stdout.fnmatch_lines(["*its baseline's cubin came with this change (it is not in *"])
     pin = ["baselines", "pin", "--baselines", str(folder)]
-    assert command_line.main(pin) == 0
-    assert capsys.readouterr().out.endswith(f" files of {folder}\nCommit baselines.sha256.\n")
+    status, out, _ = command(*pin)
+    assert (status, out.endswith(f" files of {folder}\nCommit baselines.sha256.\n")) == (0, True)
     subprocess.run(["sha256sum", "--check", "--quiet", project.path / "baselines.sha256"], cwd=folder, check=True)
     project.run(*gate).stdout.fnmatch_lines(["*its baseline's cubin came with this change (it is not in *"])
     commit(project.path)
