@@ -161,7 +161,5 @@ class _Spinning:
 def test_paired_blocks_see_one_percent(
     cupti: Any, cuda_device: Any, stream: CudaStream, cycles: int, ratio: float
 ) -> None:
-    found = compare(
-        cuda_device, _Spinning(cupti, stream, cycles), TIGHT, 1e-4, seed=1, duration_ns=5e4, budget_s=5.0
-    )  # fmt: skip
+    found = compare(cuda_device, _Spinning(cupti, stream, cycles), TIGHT, 1e-4, seed=1, duration_ns=5e4, budget_s=5.0)
     assert found.comparison.ratio == pytest.approx(ratio, abs=0.002)

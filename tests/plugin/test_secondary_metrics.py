@@ -98,10 +98,9 @@ def test_more_is_worse_and_explained(measured, command):
         "    device memory 400000 -> 404000 bytes (+1.0 %)",
         "If this change is intended: pytest --update-baselines, and commit what it writes.",
     ], consecutive=True)  # fmt: skip
-    result.stdout.fnmatch_lines([
-        "work  WORSE  on simulated-gpu (host)",
-        "    host time * us -> * us (+* %)",
-    ], consecutive=True)  # fmt: skip
+    result.stdout.fnmatch_lines(
+        ["work  WORSE  on simulated-gpu (host)", "    host time * us -> * us (+* %)"], consecutive=True
+    )
     result.stdout.fnmatch_lines(["work  WORSE  on simulated-gpu (accuracy)"])
     status, said, _ = command("explain", "test_suite.py::test_memory")
     assert (status, "device memory 400000 -> 404000 bytes (+1.0 %)" in said) == (0, True)
@@ -143,9 +142,7 @@ def test_lost_overlap_is_worse_and_needs_cupti(suite):
     assert verdicts(suite) == {"test_overlap.elapsed": "SAME"}
     suite.edit("conftest.py", "overlap=0.6", "overlap=0.96")
     result = suite.run("--gpuperf")
-    result.stdout.fnmatch_lines([
-        "work  WORSE  on simulated-gpu (elapsed)", "    elapsed time * us -> * us (+60.? %)"
-    ])  # fmt: skip
+    result.stdout.fnmatch_lines(["work  WORSE  on simulated-gpu (elapsed)", "    elapsed time * us -> * us (+60.? %)"])
 
 
 def test_error_that_is_no_number_fails_the_test(measured):

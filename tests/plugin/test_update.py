@@ -261,10 +261,9 @@ def test_updates_that_pass_keep_the_record_and_a_later_step_is_red(frog: Suite) 
         gated = frog.run("--gpuperf", "-k", "1024")
         if gated.ret:
             break
-        frog.run("--update-baselines", *QUICK).stdout.re_match_lines([
-            r"  work .* SAME$",
-            "0 baselines written: no change is proven; to record a test anyway, run this .*",
-        ])  # fmt: skip
+        frog.run("--update-baselines", *QUICK).stdout.re_match_lines(
+            [r"  work .* SAME$", "0 baselines written: no change is proven; to record a test anyway, run this .*"]
+        )
         assert identity(frog) == before
     assert number > 1
     assert "  SLOWER  " in gated.stdout.str()

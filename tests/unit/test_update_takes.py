@@ -122,9 +122,7 @@ def test_counters_need_a_time_on_record() -> None:
     (CHANGED, SecondaryMetrics(memory_bytes=2048, accuracy=1.5, host=OLD)), (ALL, FOUND),
 ])  # fmt: skip
 def test_secondary_metrics_are_taken_by_their_verdicts(options: Options, recorded: SecondaryMetrics) -> None:
-    run: dict[str, Any] = {
-        "memory": Verdict.WORSE, "accuracy": Verdict.NEW, "host": Verdict.SAME, "secondary": FOUND,
-    }  # fmt: skip
+    run: dict[str, Any] = {"memory": Verdict.WORSE, "accuracy": Verdict.NEW, "host": Verdict.SAME, "secondary": FOUND}
     before = time_of(secondary=SecondaryMetrics(memory_bytes=1024, accuracy=1.0, host=OLD))
     assert record(taken(options, before, **run)) == time_of(secondary=recorded)
     assert taken(options, **run) == Recorded(key=KEY, target=GPU, refused=NO_TIME)

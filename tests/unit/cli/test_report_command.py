@@ -16,10 +16,7 @@ from pytest_gpuperf.report.document import document_of
 
 KEY = Key(module="test_a.py", test="test_b", workload="scan")
 WORSE = Judgement(key=KEY, target="sm_90", kind="static", verdict=Verdict.WORSE, reason="it spills")
-EVIDENCE = TestEvidence(
-    module="test_a.py", test="test_b",
-    workloads=(WorkloadEvidence(key=KEY, judgements=(WORSE,)),),
-)  # fmt: skip
+EVIDENCE = TestEvidence(module="test_a.py", test="test_b", workloads=(WorkloadEvidence(key=KEY, judgements=(WORSE,)),))
 
 
 @pytest.fixture

@@ -145,9 +145,7 @@ def test_the_source_hash_covers_source_headers_and_options_but_no_path(
         return compile_kernel(source, "sm_90").source_hash
 
     first = with_header(tmp_path / "a", "1.5f")
-    same = [
-        with_header(tmp_path / "b", "1.5f"), KernelSource(first.text + " // a comment", "set", first.path)
-    ]  # fmt: skip
+    same = [with_header(tmp_path / "b", "1.5f"), KernelSource(first.text + " // a comment", "set", first.path)]
     other = [
         with_header(tmp_path / "c", "2.5f"), KernelSource(first.text, "set", first.path, ("-DX",)),
         KernelSource(first.text + ";", "set", first.path),

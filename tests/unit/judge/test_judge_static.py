@@ -121,9 +121,7 @@ def test_a_judgement_says_whose_code_it_is_and_what_changed() -> None:
 
 
 def test_a_changed_launch_is_shown_and_judged_by_its_occupancy() -> None:
-    judged = compare(
-        msgspec.structs.replace(STATIC, block=(1024, 1, 1), occupancy=HALF, dynamic_shared_bytes=64)
-    )  # fmt: skip
+    judged = compare(msgspec.structs.replace(STATIC, block=(1024, 1, 1), occupancy=HALF, dynamic_shared_bytes=64))
     assert [one.what for one in judged.changes] == ["block", "occupancy", "dynamic shared memory"]
     assert str(judged.changes[0]) == "block 256x1x1 -> 1024x1x1"
     assert (judged.verdict, judged.reason) == (WORSE, "the launch got worse: occupancy")

@@ -42,9 +42,7 @@ def undecided(ratio: float, time_ns: float = 1000.0) -> Comparison:
 
 
 def of_record(now_ns: float, method: Literal["identity", "record"], tolerance: float = 0.005) -> TimeFigures:
-    return TimeFigures(
-        before_ns=1000.0, after_ns=now_ns, ratio=now_ns / 1000, tolerance=tolerance, method=method,
-    )  # fmt: skip
+    return TimeFigures(before_ns=1000.0, after_ns=now_ns, ratio=now_ns / 1000, tolerance=tolerance, method=method)
 
 
 def test_a_workload_without_a_record_is_new() -> None:

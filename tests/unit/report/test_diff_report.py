@@ -8,13 +8,7 @@ from hypothesis import strategies as st
 from pytest_gpuperf.judge.diff import EvidenceDiff, TargetDiff, WorkloadDiff
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import Change
-from pytest_gpuperf.report.diff import (
-    CUT_OFF,
-    diff_markdown,
-    entries_of,
-    names_of,
-    rows_of,
-)  # fmt: skip
+from pytest_gpuperf.report.diff import CUT_OFF, diff_markdown, entries_of, names_of, rows_of
 from pytest_gpuperf.report.markdown import MOST_CHARACTERS
 
 REGISTERS = Change(what="registers", before=40, after=48)
@@ -33,9 +27,7 @@ def changed(
     return WorkloadDiff(where, kernel, was, (*code, *runs))
 
 
-def diff_of(
-    *workloads: WorkloadDiff, new: tuple[Key, ...] = (), gone: tuple[Key, ...] = ()
-) -> EvidenceDiff:  # fmt: skip
+def diff_of(*workloads: WorkloadDiff, new: tuple[Key, ...] = (), gone: tuple[Key, ...] = ()) -> EvidenceDiff:
     return EvidenceDiff(workloads, new, gone)
 
 

@@ -167,9 +167,7 @@ def a_red_run(names: tuple[str, ...], times: int = 1) -> Document:
             )  # fmt: skip
             stack = Change("stack frame", 0, 256, "bytes", "worse")
             others = Change(f"instructions: op{number}", 0, 17, "", "worse")
-            worse = Judgement(
-                key=key, target="sm_90", kind="static", verdict=Verdict.WORSE, changes=(stack, others)
-            )  # fmt: skip
+            worse = Judgement(key=key, target="sm_90", kind="static", verdict=Verdict.WORSE, changes=(stack, others))
             advice = Advice(cause="instruction growth", evidence=(stack,), gain=0.25, arch="sm_90")
             works.append(WorkloadEvidence(
                 key=key, judgements=(slower, worse), advice=(advice,), static={"sm_90": static_of(registers=38)},

@@ -62,9 +62,7 @@ def test_exchanges_end_with_the_budget(monkeypatch: pytest.MonkeyPatch, taking_n
 def test_the_call_alone_is_timed_and_neither_the_reset_nor_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, done = Clock(), list[str]()
     monkeypatch.setattr(module.time, "perf_counter_ns", clock)
-    run, reset, wait = (
-        clock.taking(ns, done, word) for ns, word in ((30, "run"), (500, "reset"), (9000, "wait"))
-    )  # fmt: skip
+    run, reset, wait = (clock.taking(ns, done, word) for ns, word in ((30, "run"), (500, "reset"), (9000, "wait")))
     assert cost_of(run, reset, wait, 3) == 30
     assert done == ["wait", *["reset", "run"] * 3, "wait"]
 

@@ -115,9 +115,7 @@ def test_pairs_of_processes_decide(links: tuple[Link, Link], ratio: float, mean_
             here.device, here.timer, links[0], lambda: None, reset=lambda: resets.append(1), cache="cold",
             timeout_s=SOON_S,
         )  # fmt: skip
-        found = compare(
-            here.device, reference, TIGHT, ALPHA, seed=3, duration_ns=mean_ns, budget_s=SOON_S
-        ).comparison  # fmt: skip
+        found = compare(here.device, reference, TIGHT, ALPHA, seed=3, duration_ns=mean_ns, budget_s=SOON_S).comparison
         links[0].send(Resume())
     assert found.decision(TIGHT, ALPHA) is decision
     assert found.ratio == pytest.approx(ratio, rel=0.002)

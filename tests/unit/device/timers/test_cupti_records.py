@@ -52,10 +52,8 @@ times = st.integers(0, 2**64 - 1)
 records = st.one_of(
     st.builds(kernel, numbers, times, times, st.sampled_from(["one", "two", "_Z3fooIfEvPT_"])),
     st.builds(tag, numbers, times, st.integers(0, 6)),
-    st.builds(
-        Record, kind=st.sampled_from([1, 2, 4, 5, 77]), correlation_id=numbers, start=times, end=times
-    ),
-)  # fmt: skip
+    st.builds(Record, kind=st.sampled_from([1, 2, 4, 5, 77]), correlation_id=numbers, start=times, end=times),
+)
 
 
 @given(st.lists(records, max_size=40), st.integers(1, 12))
