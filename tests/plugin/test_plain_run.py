@@ -89,7 +89,7 @@ def test_a_wrong_result_fails_before_anything_is_timed(gpu_suite):
     assert not list((gpu_suite.path / "baselines").rglob("*.json*"))
 
 
-HEAVY = {"cupy", "numpy", "scipy", "cuda", "msgspec", "pynvml", "rich"}
+HEAVY = {"cupy", "cupti", "numpy", "scipy", "cuda", "msgspec", "pynvml", "rich"}
 
 
 def _import_times(path, *arguments):

@@ -12,16 +12,8 @@ from record_samples import identity_of, time_of
 from pytest_gpuperf.advise.comparison import Side
 from pytest_gpuperf.advise.roofs import change_of_limit, shares_of
 
-ROOFS = {
-    "dram": 4e12,
-    "l2": 6e12,
-    "shared": 3e13,
-    "fp32": 6e13,
-    "fp64": 3e13,
-    "int32": 3e13,
-    "bf16": 8e14,
-    "fp8": 16e14,
-}
+ROOFS = dict.fromkeys(("shared", "fp64", "int32"), 3e13)
+ROOFS |= {"dram": 4e12, "l2": 6e12, "fp32": 6e13, "bf16": 8e14, "fp8": 16e14}
 US = 1000.0
 SASS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
 L1 = "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"

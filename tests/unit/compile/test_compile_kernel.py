@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from test_compile_cache import with_header
 
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import CompileError, UnknownArchitecture, UnknownKernel
@@ -126,13 +127,6 @@ def test_parameters_of_a_c_kernel_are_typed_as_far_as_its_ptx_tells(
 
 
 # --- headers and hashes ----------------------------------------------------------------------------
-
-
-def with_header(folder: Path, value: str) -> KernelSource:
-    folder.mkdir(exist_ok=True)
-    (folder / "value.h").write_text(f"#define VALUE {value}\n")
-    text = '#include "value.h"\nextern "C" __global__ void set(float* a) { a[0] = VALUE; }'
-    return KernelSource(text, "set", folder / "set.cu")
 
 
 def test_the_source_hash_covers_source_headers_and_options_but_no_path(

@@ -174,14 +174,9 @@ def test_a_row_is_what_follows_from_its_metrics(what, counters, cells, stands_ou
 
 
 def test_what_moved_most_comes_first():
-    before = {
-        INSTRUCTIONS.name: 8.0,
-        DRAM: 4.0,
-        STALLED.format("wait"): 1.0,
-        STALLED.format("drain"): 9.0,
-        LATENCY: 10.0,
-    }
-    after = {**before, DRAM: 4.1, STALLED.format("drain"): 1.0, LATENCY: 2.0}
+    wait, drain = STALLED.format("wait"), STALLED.format("drain")
+    before = {INSTRUCTIONS.name: 8.0, DRAM: 4.0, wait: 1.0, drain: 9.0, LATENCY: 10.0}
+    after = {**before, DRAM: 4.1, drain: 1.0, LATENCY: 2.0}
     found = {name: [line.what for line in lines] for name, lines in details(before, after)}
     assert list(found) == ["Warp State Statistics", "Memory: Device Memory", "Instruction Statistics"]
     assert found["Warp State Statistics"] == ["Warp Cycles Per Issued Instruction", "Stall Drain", "Stall Wait"]

@@ -185,6 +185,3 @@ class Config:
 
     def all_kwargs(self) -> dict[str, Any]:
         return self._kept
-
-
-# --- torch.compile's cache -------------------------------------------------------------------------

@@ -86,11 +86,15 @@ def test_arrays_of_narrow_types_are_stored_as_on_a_gpu(dtype: str, stored_as: st
 
 
 def test_numbers_of_narrow_types_are_given_as_their_bits_and_recorded() -> None:
+    """And arrays of another library have the name of their type."""
     ml_dtypes = pytest.importorskip("ml_dtypes")
     (argument,) = prepare(make_binary(2), (ml_dtypes.bfloat16(2.5),), lambda _: False)
     assert (argument.value.dtype, int(argument.value), argument.entry) == (np.dtype("uint16"), 0x4020, "bfloat16=2.5")
     (again,) = recorded_arguments([argument.entry], [])
     assert again == ml_dtypes.bfloat16(2.5)
+    facts = array_facts(device_array(8, dtype=ml_dtypes.bfloat16))
+    assert facts is not None
+    assert facts.entry.startswith("bfloat16[8]")
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
@@ -101,11 +105,3 @@ def test_narrow_results_are_compared_by_value_and_sign(dtype: str) -> None:
     result_comparison.assert_allclose(one, other, rtol=0, atol=0)
     with pytest.raises(AssertionError, match="1 of 2 elements differ"):
         result_comparison.assert_equal(one, other)
-
-
-def test_array_of_another_library_keeps_the_name_of_its_type() -> None:
-    ml_dtypes = pytest.importorskip("ml_dtypes")
-    array = device_array(8, dtype=ml_dtypes.bfloat16)
-    facts = array_facts(array)
-    assert facts is not None
-    assert facts.entry.startswith("bfloat16[8]")

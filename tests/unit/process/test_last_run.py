@@ -16,13 +16,6 @@ from pytest_gpuperf.process import last_run
 RUN = b'{"schema":5}'
 
 
-def test_what_is_kept_takes_the_place_of_the_run_before(tmp_path: Path) -> None:
-    for content in (b"before", RUN):
-        last_run.keep(tmp_path, content)
-    assert (tmp_path / last_run.FOLDER / last_run.FILE).read_bytes() == RUN
-    assert sorted(path.name for path in (tmp_path / ".gpuperf").iterdir()) == [".gitignore", "last-run.json"]
-
-
 def test_a_run_from_above_the_repository_is_none_of_its_own(tmp_path: Path) -> None:
     last_run.keep(tmp_path, RUN)
     top, deep = tmp_path / "repository", tmp_path / "repository" / "a"

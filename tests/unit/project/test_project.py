@@ -183,18 +183,10 @@ def test_exports_come_from_the_homes_that_the_package_names() -> None:
         assert getattr(pytest_gpuperf, name).__module__ in (home.__name__, "builtins")  # so that messages have no path
 
 
-@pytest.mark.parametrize(
-    ("module", "those", "found"),
-    [
-        ("pytest_gpuperf.plugin", "numpy|scipy|cupy|cuda|pynvml|cupti", []),
-        ("pytest_gpuperf", r"pytest_gpuperf\b.*", ["pytest_gpuperf", "pytest_gpuperf.model"]),
-    ],
-)
-def test_a_plain_run_pays_for_nothing_heavy(module: str, those: str, found: list[str]) -> None:
-    """Nor does an import of the package load more of it than its version."""
-    code = f"import re, sys, {module}; print(*sorted(one for one in sys.modules if re.fullmatch({those!r}, one)))"
+def test_import_of_the_package_loads_its_version_alone() -> None:
+    code = "import sys, pytest_gpuperf; print(*sorted(one for one in sys.modules if one.startswith('pytest_gpuperf')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert done.stdout.split() == found
+    assert done.stdout.split() == ["pytest_gpuperf", "pytest_gpuperf.model"]
 
 
 def test_a_name_that_is_not_exported_is_an_attribute_error() -> None:

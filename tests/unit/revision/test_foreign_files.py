@@ -62,7 +62,7 @@ def foreign(sides: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, read: str
 def compared(sides: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     """Both trees in git, with one file that is the same and one that differs; a library of the environment is none.
 
-    ``link`` beside them leads to the working tree, and ``maps`` tells of a library that the process has loaded.
+    ``link`` beside them leads to the working tree.
     """
     top, _ = sides
     monkeypatch.setattr(foreign_files, "installed_folders", lambda: (str(top / "venv"),))
@@ -74,7 +74,6 @@ def compared(sides: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> tuple
         (top.parent / name).parent.mkdir(exist_ok=True)
         (top.parent / name).touch()
     (top.parent / "link").symlink_to(top)
-    (top.parent / "maps").write_text(f"7f00-7f01 r-xp 00000000 08:01 7    {top}/libkern.so\n")
     return sides
 
 
@@ -104,14 +103,6 @@ def test_the_content_of_a_file_of_another_working_tree_decides(
     lines = foreign(compared, monkeypatch, read, **modules)
     assert len(lines) == (1 if said else 0)
     assert all(said in line for line in lines)
-
-
-def test_a_library_of_another_working_tree_that_is_loaded_counts(
-    compared: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(foreign_files, "_MAPS", compared[0].parent / "maps")
-    (line,) = foreign(compared, monkeypatch)
-    assert "/top/libkern.so, of another working tree, was loaded and is not in the tree of this side" in line
 
 
 def test_the_plugins_own_source_is_of_neither_side(sides: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:

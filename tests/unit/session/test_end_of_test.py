@@ -159,20 +159,6 @@ def test_evidence_travels_on_the_report(run: Run) -> None:
     ]  # fmt: skip
 
 
-def test_stopped_test_whose_kernels_were_judged_has_passed(run: Run) -> None:
-    item, place = run.item(), (end_of_test.__file__, 1, "static only: no GPU")
-    test = stash.record_of(item)
-    test.stop("static only", "no GPU")
-    unjudged = report(skipped=True, outcome="skipped", longrepr=place)
-    end_of_test.attach(item, unjudged)
-    assert (unjudged.outcome, unjudged.longrepr) == ("skipped", (str(item.path), 7, "static only: no GPU"))
-    test.add(workload("copy", judgement(Verdict.UNCHANGED, "static")))
-    said = report(skipped=True, outcome="skipped", longrepr=place)
-    end_of_test.attach(item, said)
-    assert (said.outcome, said.longrepr, said.gpuperf_status) == ("passed", None, "static only")
-    assert said.user_properties[0] == ("gpuperf.status", "static only")
-
-
 def test_failure_shows_what_the_gate_would_have_said(run: Run) -> None:
     item = slower_item(run)
     test = stash.record_of(item)

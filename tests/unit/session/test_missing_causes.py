@@ -96,14 +96,6 @@ def test_cause(recorded: Run, case: str) -> None:
         assert line.endswith(next(text for one, text in REMEDIES.items() if one.value in cause))
 
 
-def test_file_that_is_gone_is_named_once(recorded: Run) -> None:
-    recorded.store.write(Update(static={("sm_90", COMPILER, key("other")): static_record()}))
-    recorded.collected()
-    (recorded.config.rootpath / MODULE).unlink()
-    ((line,), _) = noted(recorded)
-    assert line.startswith(f"2 workloads NOT-MEASURED on sm_90: {DELETED.value}: {MODULE} (the file is missing). ")
-
-
 @pytest.mark.parametrize("lf", [True, False])
 def test_deletion_shows_below_the_paths_of_a_run_alone(recorded: Run, lf: bool) -> None:
     recorded.collected()

@@ -38,16 +38,6 @@ def add(x, y, out, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def softmax(out, x, stride, columns, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    at = tl.arange(0, BLOCK)
-    inside = at < columns
-    values = tl.load(x + row * stride + at, mask=inside, other=-float("inf"))
-    powers = tl.exp(values - tl.max(values, axis=0))
-    tl.store(out + row * stride + at, powers / tl.sum(powers, axis=0), mask=inside)
-
-
-@triton.jit
 def scale(x, out, stride, factor, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < n
@@ -62,7 +52,6 @@ def double(x, out, M: tl.constexpr, N: tl.constexpr):
 
 TILE = "tensordesc<fp16[64, 32]>"
 ADD = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32"}
-SOFTMAX = {"out": "*fp32", "x": "*fp32", "stride": "i32", "columns": "i32"}
 NARROW = triton.Config({"BLOCK": 256}, num_warps=2, num_stages=2)
 SCALE = {"x": "*fp16", "out": "*fp16", "stride": "i32", "factor": "fp32", "n": "i32"}
 
@@ -73,7 +62,6 @@ def main() -> None:
     keep("scale", scale, SCALE, {"stride": 1, "BLOCK": 256})  # as a call with stride=1 has it
     keep("add-one-warp", add, ADD, {"BLOCK": 1024}, num_warps=1)
     keep("double", double, {"x": TILE, "out": TILE}, {"M": 64, "N": 32}, num_ctas=2)
-    keep("softmax", softmax, SOFTMAX, {"BLOCK": 1024}, multiples=("out", "x", "stride"))
 
 
 def keep(
@@ -81,14 +69,14 @@ def keep(
     function: Any,
     signature: dict[str, str],
     constants: dict[str, int],
-    multiples: tuple[str, ...] = (),
     chosen: triton.Config | None = None,
     **options: int,
 ) -> None:
     """``chosen`` stands for what an autotuner chose: it has the options, and ``constants`` among its own."""
     if chosen is not None:
         options = {name: value for name, value in chosen.all_kwargs().items() if name not in constants}
-    source = source_of(function, signature, constants, multiples)
+    declared = {**signature, **dict.fromkeys(constants, "constexpr")}
+    source = ASTSource(fn=function, signature=declared, constexprs=constants, attrs={})
     compiled = triton.compile(source, target=TARGET, options=options)
     stem = f"{name}-{triton.__version__}"
     (HERE / f"{stem}.cubin").write_bytes(compiled.asm["cubin"])
@@ -109,14 +97,6 @@ def keep(
         facts["config"] = chosen.all_kwargs()
     text = json.dumps(facts, indent=1, sort_keys=True, default=sorted)
     (HERE / f"{stem}.json").write_text(text + "\n", encoding="utf-8")
-
-
-def source_of(
-    function: Any, signature: dict[str, str], constants: dict[str, int], multiples: tuple[str, ...]
-) -> ASTSource:
-    attributes = {(function.arg_names.index(name),): [["tt.divisibility", 16]] for name in multiples}
-    declared = {**signature, **dict.fromkeys(constants, "constexpr")}
-    return ASTSource(fn=function, signature=declared, constexprs=constants, attrs=attributes)
 
 
 if __name__ == "__main__":
