@@ -224,6 +224,10 @@ THERE = {
     "test_xfails.py": ("import pytest\n@pytest.mark.xfail(reason='bug 7')\n"
                        + hog_test(name="b").replace("    kernel", "    assert False\n    kernel"),
                        "its test was expected to fail there, and did: bug 7"),
+    "test_skips.py": (f"import pytest\n@pytest.mark.skip(reason='no GPU')\n{hog_test(name='g')}",
+                      "its test is skipped there: no GPU"),
+    "test_old.py": ("import pytest\npytest.skip('too old', allow_module_level=True)\n",
+                    "its file skips itself there: too old"),
     "test_imports.py": ("import nothing_of_that_name\n", "its file could not be collected there"),
     "sub/test_below.py": (hog_test(name="c"), "its file could not be collected there"),
     "test_slow.py": (f"import pytest\n@pytest.mark.slow\n{hog_test(name='d')}", "left out there, by settings or hooks"),
@@ -246,7 +250,7 @@ def test_what_could_not_run_there_is_not_comparable(project: Suite) -> None:
     for name in ("sub/conftest.py", "conftest.py", "pytest.ini"):
         (project.path / name).unlink()
     for number, name in enumerate(THERE):
-        project.write(name, hog_test(name="abxcdef"[number]))
+        project.write(name, hog_test(name="abgyxcdef"[number]))
         project.write(str(Path(name).parent / "hog.cu"), HOG)
     result = project.run(*AGAINST)
     assert result.ret == 1

@@ -114,22 +114,6 @@ def test_why_a_test_left_no_evidence(served: Served, test: str, end: Ended, why:
     assert (ended.why, ended.failed) == (why, failed)
 
 
-def test_why_there_is_no_such_test(served: Served, tmp_path: Path) -> None:
-    found = served.results.so_far
-    found.tests, found.modules, found.failed = {"n.py::test_c"}, {"m.py", "n.py"}, {"broken.py"}
-    found.skipped = {"old.py": "too old"}
-    (tmp_path / "ignored.py").touch()
-    for node_id, why in {
-        "m.py::test_none": "", "gone.py::test_d": "", "broken.py::test_d": "its file could not be collected there",
-        "old.py::test_d": "its file skips itself there: too old",
-        "n.py::test_c": "its test is left out there, by settings or hooks",
-        "ignored.py::test_d": "its file exists there, but settings or conftests there leave it out",
-    }.items():  # fmt: skip
-        served.link.send(RunTest(node_id=node_id))
-        assert served.link.receive(TestEnded, 10.0) == TestEnded(why=why)
-    assert served.ran == []
-
-
 def test_a_process_that_has_lost_its_gpu_says_so_and_ends(served: Served) -> None:
     served.breaks = "m.py::test_b"
     assert not served.asked("test_a").last
