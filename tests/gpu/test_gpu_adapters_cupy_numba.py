@@ -70,9 +70,7 @@ def verdicts(pytester: pytest.Pytester, *flags: str) -> dict[str, list[str]]:
     }
 
 
-def test_kernels_do_as_their_library_s_launches_and_are_equal_beside_themselves(
-    cuda_device: Any, pytester: pytest.Pytester, suite: Path
-) -> None:
+def test_kernels_do_as_by_their_library(cuda_device: Any, pytester: pytest.Pytester, suite: Path) -> None:
     found = verdicts(pytester, "--gpuperf-time=all")
     assert len(found) >= 4
     assert all(found.values())

@@ -82,9 +82,7 @@ def go_through(
 
 @pytest.mark.parametrize("timer", TIMERS)
 @pytest.mark.parametrize(("name", "right"), [("twice", True), ("first_runs_only", False)])
-def test_a_launch_has_other_inputs_in_every_run(
-    cuda_device: CudaDevice, gpu: Gpu, timer: TimerName, name: str, right: bool
-) -> None:
+def test_launch_has_fresh_inputs(cuda_device: CudaDevice, gpu: Gpu, timer: TimerName, name: str, right: bool) -> None:
     arch = cuda_device.facts.arch
     binaries = compile_for(KernelSource(text=KERNELS, name=name), [arch])
     kernel = Kernel(binaries, device=cuda_device, native=arch)

@@ -91,9 +91,7 @@ def spinning(cycles: int) -> Callable[[], None]:
     return unordered
 
 
-def test_a_part_on_a_stream_that_waits_for_no_other_is_refused_without_cupti(
-    cuda_device: CudaDevice, scaling: Callable[[], Any]
-) -> None:
+def test_part_on_a_loose_stream_is_refused_without_cupti(cuda_device: CudaDevice, scaling: Callable[[], Any]) -> None:
     elsewhere, timer = spinning(3_000_000), cuda_device.timer("graph")
 
     def in_parts() -> None:

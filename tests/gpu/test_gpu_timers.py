@@ -97,9 +97,7 @@ def test_cupti_adds_up_a_callables_kernels_and_names_them(cupti: Any, stream: Cu
     assert total == pytest.approx(2 * centre(cupti, spinning(stream, 20_000)) + centre(cupti, stream.empty), rel=0.02)
 
 
-def test_cupti_sees_work_on_another_stream_and_work_that_waits(
-    cupti: Any, cuda_device: Any, stream: CudaStream
-) -> None:
+def test_cupti_sees_other_streams_and_work_that_waits(cupti: Any, cuda_device: Any, stream: CudaStream) -> None:
     import cupy
 
     other = cupy.cuda.Stream(non_blocking=True)
@@ -158,8 +156,6 @@ class _Spinning:
 
 
 @pytest.mark.parametrize(("cycles", "ratio"), [(100_000, 1.0), (101_000, 1.01)])
-def test_paired_blocks_see_one_percent(
-    cupti: Any, cuda_device: Any, stream: CudaStream, cycles: int, ratio: float
-) -> None:
+def test_blocks_see_one_percent(cupti: Any, cuda_device: Any, stream: CudaStream, cycles: int, ratio: float) -> None:
     found = compare(cuda_device, _Spinning(cupti, stream, cycles), TIGHT, 1e-4, seed=1, duration_ns=5e4, budget_s=5.0)
     assert found.comparison.ratio == pytest.approx(ratio, abs=0.002)

@@ -137,9 +137,7 @@ def test_what_triton_chose_is_on_record_and_paired_with_itself(cuda_device: Any,
         assert "NOT-COMPARABLE" not in text
 
 
-def test_another_choice_is_config_changed_and_a_slower_one_is_red(
-    cuda_device: Any, autotuned: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slower_choice_is_red(cuda_device: Any, autotuned: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONLY_CONFIG", "1")
     result = autotuned.runpytest_subprocess("--gpuperf", "-k", "scale or matmul")
     result.assert_outcomes(failed=2, deselected=1)

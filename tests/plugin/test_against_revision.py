@@ -51,9 +51,7 @@ def outcome(result: pytest.RunResult) -> dict[str, int]:
 # --- by machine code ---------------------------------------------------------------------------------
 
 
-def test_same_tree_on_both_sides_is_named_and_no_baseline_is_touched(
-    project: Suite, monkeypatch: pytest.MonkeyPatch, command: Command
-) -> None:
+def test_same_tree_on_both_sides_is_named(project: Suite, monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
     monkeypatch.delenv("CI")
     assert project.run(*STATIC, "--update-baselines=all").ret == 0
     before = command("baselines")
@@ -314,9 +312,7 @@ def test_turns(cuda_kernel, gpu, gpuperf, request):
 """
 
 
-def test_unchanged_code_is_not_paired_and_has_times_for_what_looks_at_them(
-    gpu_project: Suite, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unchanged_code_is_timed_and_not_paired(gpu_project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     """The revision is done with the GPU when a test here takes it."""
     monkeypatch.setenv("ENDED", str(gpu_project.path.parent / f"{gpu_project.path.name}-ended"))
     gpu_project.write("test_times.py", ROUNDS)

@@ -43,9 +43,7 @@ def bisected(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, 
     return status, said.out, said.err
 
 
-def test_planted_spill_is_found(
-    history: History, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_spill_is_found(history: History, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """From a folder that old commits lack, beside a test that the good end lacks and the cache's flags in the ini."""
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest")  # with pytest's own plugins
     (history.folder / "pytest.ini").write_text("[pytest]\ngpuperf_arch = sm_90\naddopts = --lf --sw\n")
@@ -76,9 +74,7 @@ def test_flag_that_a_commit_s_pytest_refuses_is_named(history: History, capsys: 
     assert "cannot be judged against the good one" in err
 
 
-def test_times_decide_where_there_is_a_gpu(
-    history: History, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_times_decide(history: History, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a kernel that takes longer by its steps, and has no machine code that is worse."""
     for steps in (100, 200):
         for name, text in FILES.items():

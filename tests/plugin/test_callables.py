@@ -74,9 +74,7 @@ def test_equal_code_after_a_change_is_the_same(recorded: Suite, partner: Path, f
     assert partner.exists()
 
 
-def test_callable_whose_files_did_not_change_is_unchanged_without_another_process(
-    recorded: Suite, partner: Path
-) -> None:
+def test_callable_of_unchanged_files_needs_no_other_process(recorded: Suite, partner: Path) -> None:
     for files in ((), ("unused.py", "test_other.py", "README.md", ".hidden/ci.yml", "baselines/gpuperf.toml")):
         for file in files:
             path = recorded.path / file

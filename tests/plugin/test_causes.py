@@ -172,9 +172,7 @@ def test_nothing_is_likely_in_code_that_did_not_change(kernels: Suite) -> None:
 
 
 @pytest.mark.parametrize(("steps", "status", "static"), [(60, 0, "SAME"), (120, 1, "WORSE")])
-def test_worse_code_is_a_note_where_it_is_faster_and_red_where_it_is_slower(
-    recorded: Suite, steps: int, status: int, static: str
-) -> None:
+def test_worse_code_that_is_faster_is_a_note(recorded: Suite, steps: int, status: int, static: str) -> None:
     recorded.edit("work.cu", "float x = a[i];", "float x = (float)((double)a[i] * 1.1);")
     recorded.edit("test_suite.py", "-DSTEPS=100", f"-DSTEPS={steps}")
     assert recorded.run("--gpuperf", "-k", "1024").ret == status

@@ -246,9 +246,7 @@ def test_run_in_another_root_names_its_folder(under_ci: Suite) -> None:
 
 
 @pytest.mark.parametrize("above", [True, False])
-def test_run_beside_a_project_names_its_folder_and_makes_no_other(
-    recorded: Suite, monkeypatch: pytest.MonkeyPatch, *, above: bool
-) -> None:
+def test_run_beside_a_project_names_it(recorded: Suite, monkeypatch: pytest.MonkeyPatch, *, above: bool) -> None:
     """Pytest's root is above the project, or below: an ini file that came later moved it there."""
     project, root = recorded.path, recorded.path / "libs/kern"
     if above:
@@ -312,7 +310,7 @@ def test_loss_alone_is_red_and_update_records_beside_other_plugins(recorded: Sui
 
 
 @pytest.mark.skipif(importlib.util.find_spec("pytest_split") is None, reason="pytest-split is not installed")
-def test_splitter_divides_the_tests_and_reports_are_joined(under_ci: Suite, command: Command) -> None:
+def test_splitter_divides_the_tests(under_ci: Suite, command: Command) -> None:
     split = ("--gpuperf", "-p", "no:randomly", "--splits=2")  # which would divide them anew on each host
     for group in ("1", "2"):
         result = run(under_ci, *split, f"--group={group}", f"--gpuperf-report={group}.json")

@@ -28,9 +28,7 @@ def compared(suite: Suite, *flags: str, ours: int = 100, call: str = "ours", giv
 
 
 @pytest.mark.parametrize("call", ["ours", "lambda: ours()"])
-def test_a_gate_is_red_beyond_its_limit_in_two_processes_and_needs_no_baseline(
-    gpu_suite: Suite, monkeypatch: pytest.MonkeyPatch, call: str
-) -> None:
+def test_gate_is_red_beyond_its_limit(gpu_suite: Suite, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
     monkeypatch.setenv("CI", "true")
     said = compared(gpu_suite, ours=110, call=call, more=", at_least=0.9")
     assert said.startswith("0"), said

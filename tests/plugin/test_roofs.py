@@ -22,9 +22,7 @@ def test_nothing_declared(cuda_kernel, gpu, gpuperf):
 """
 
 
-def test_roofs_are_recorded_once_and_say_what_limits(
-    suite: Suite, monkeypatch: pytest.MonkeyPatch, command: Command
-) -> None:
+def test_roofs_are_recorded_and_named(suite: Suite, monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
     suite.write("conftest.py", SIMULATED)
     suite.write("work.cu", KERNEL.replace("STEPS", "1"))
     suite.write("test_suite.py", TEST.replace("FLOPS", "1_000_000"))

@@ -92,9 +92,7 @@ def was_launched(suite: Suite) -> bool:
     return both.pop()
 
 
-def test_cubin_that_a_change_brought_is_launched_outside_of_ci_alone(
-    change: Suite, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_brought_cubin_is_launched_outside_of_ci_alone(change: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     """Under CI nothing is comparable then, and that is red, whatever the times on record say."""
     result = change.run("--gpuperf", NODE)
     assert not was_launched(change)

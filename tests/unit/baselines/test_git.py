@@ -66,9 +66,7 @@ def test_what_git_says_is_one_line_and_is_asked_for_without_a_person() -> None:
     assert asked.items() <= git_environment().items()
 
 
-def test_a_place_that_git_does_not_read_is_told_what_to_do(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_place_that_git_does_not_read_is_refused(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for revision in ("no-such-branch", "--all", "HEAD~9", ""):
         with pytest.raises(RevisionError, match="Name a commit, a branch or a tag"):
             content(root, revision)
@@ -153,9 +151,7 @@ def test_without_a_remote_its_own_main_is_the_default_branch(project: Path) -> N
     assert launched(project) == {OWN}, "what is not committed is not launched"
 
 
-def test_target_that_the_service_names_comes_first_and_usual_names_last(
-    clone: Path, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_named_target_comes_before_usual_names(clone: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     git(project, "checkout", "-q", "-b", "release/1.0")
     add_cubin(project, b"brought")
     git(clone, "fetch", "-q")
@@ -172,9 +168,7 @@ def test_target_that_the_service_names_comes_first_and_usual_names_last(
     assert launched(clone) == {OWN}
 
 
-def test_nothing_is_launched_where_git_cannot_tell(
-    tmp_path: Path, clone: Path, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doubt_launches_nothing(tmp_path: Path, clone: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shallow = tmp_path / "shallow"
     git(tmp_path, "clone", "-q", "--depth=1", "--branch=change", f"file://{clone}", str(shallow))
     git(shallow, "update-ref", "-d", "refs/remotes/origin/HEAD")
@@ -207,9 +201,7 @@ CONFIGURED = {
 }  # fmt: skip
 
 
-def test_what_a_user_has_configured_changes_nothing_that_is_read(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_configuration_of_a_user_changes_nothing(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By commands for people and by those for programs; the last commit is signed, and a file changed since."""
     monkeypatch.setenv("GPUPERF_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "config"))

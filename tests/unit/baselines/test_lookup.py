@@ -106,9 +106,7 @@ def test_an_update_writes_the_records_of_the_workloads_that_launch_the_old_code(
         (64, {"block": (256, 1, 1), "dynamic_shared_bytes": -1}, ((256, 1, 1), -1, 4)),
     ],
 )  # fmt: skip
-def test_a_record_that_was_not_launched_has_the_launch_of_the_old_one(
-    registers: int, old: dict[str, Any], expected: tuple[Any, int, int | None]
-) -> None:
+def test_launch_of_the_old_record(registers: int, old: dict[str, Any], expected: tuple[Any, int, int | None]) -> None:
     """With the occupancy that its registers have there; the old record has 32."""
     bare = msgspec.structs.replace(make_static(registers), block=None, occupancy=None)
     found = under_recorded_launch(bare, msgspec.structs.replace(make_static(), **old), ARCH)

@@ -229,9 +229,7 @@ def test_figures_of_a_time_are_rounded_once() -> None:
 # --- what must not be written --------------------------------------------------------------------
 
 
-def test_what_no_judge_can_use_steers_a_terminal_or_is_too_large_is_not_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_record_of_no_use_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     session = make_session()
     record = make_time(session)
     for midmean in (float("nan"), float("inf"), 0.0, -1.0):

@@ -13,9 +13,7 @@ ROOT = Path(__file__).parents[3]
 SCRIPT = load_script(ROOT / "benchmarks" / "fuzz_readers.py")
 
 
-def test_mutated_files_and_names_are_read_or_refused(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mutated_files_are_read_or_refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("MAX_CUBIN_BYTES", "MAX_FILE_BYTES"):  # smaller ones than the limits allow
         monkeypatch.setattr(SCRIPT, name, 1 << 19)
     assert SCRIPT.main(["--share", "0.02"]) == 0

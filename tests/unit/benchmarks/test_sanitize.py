@@ -52,8 +52,6 @@ def test_a_clean_suite_is_green(tmp_path: Path, capsys: pytest.CaptureFixture[st
     ],
     ids=["errors", "no end", "failed test", "blind", "internal error"],
 )
-def test_other_outcomes_are_red(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], answers: dict[str, str], cell: str
-) -> None:
+def test_red_outcomes(tmp_path: Path, capsys: pytest.CaptureFixture[str], answers: dict[str, str], cell: str) -> None:
     assert run(tmp_path, "memcheck", **answers) == 1
     assert cell in capsys.readouterr().out

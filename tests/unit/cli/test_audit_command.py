@@ -160,9 +160,7 @@ def test_what_is_wrong_is_said_with_exit_status_2(audit: Audit, arguments: list[
     assert words in said
 
 
-def test_a_wheel_with_a_file_that_cannot_be_read_is_judged_and_never_passes(
-    audit: Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreadable_wheel_never_passes(audit: Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "scratch"
     place.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(place))

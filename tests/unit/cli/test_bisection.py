@@ -181,9 +181,7 @@ WORSE, MISSING = ("static", Verdict.WORSE), ("static", Verdict.NOT_MEASURED)
         ([[OLD], [MISSING]], [], "undecided"), ([], [], "undecided"),
     ],
 )  # fmt: skip
-def test_trial_is_judged_by_what_both_ends_have(
-    works: list[list[tuple[str, Verdict]]], wanted: list[int], answer: str
-) -> None:
+def test_trial_is_of_what_both_have(works: list[list[tuple[str, Verdict]]], wanted: list[int], answer: str) -> None:
     """Of changed code that only the good end's times could judge, it says nothing; nor of a loss that is not sought."""
     found = []
     for number, verdicts in enumerate(works):

@@ -71,9 +71,7 @@ tests/test_scale.py
 """
 
 
-def test_a_change_is_told_in_registers_spills_occupancy_time_and_counters(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_change_is_told_with_its_figures(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", "HEAD~1"]) == 0
     assert capsys.readouterr().out == SAID
     assert main(["diff"]) == 0
@@ -96,9 +94,7 @@ def test_two_commits_are_compared_and_the_working_tree_counts(root: Path, capsys
     assert capsys.readouterr().out.endswith("  workloads\n    test_scale[new] [scale]: new\n\n1 workload new\n")
 
 
-def test_another_folder_and_another_place(
-    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folder_elsewhere(root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     git(root.parent, "mv", "baselines", "other")
     commit(root.parent)
     other = root.parent / "other"
@@ -117,9 +113,7 @@ def test_another_folder_and_another_place(
         (["--baselines", "/"], "git reads no repository at /"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_answered_is_said_with_a_remedy(
-    root: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
-) -> None:
+def test_errors_have_a_remedy(root: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str) -> None:
     if arguments == ["HEAD~1"]:
         (root / "manifest.json").write_text("{")
         words = words.format(root)

@@ -83,9 +83,7 @@ def tiled(stem: str, *architectures: str, kernel: Any = None) -> dict[str, Kerne
 @pytest.mark.parametrize(
     ("name", "parameters"), [("scale", (*FLOATS, *FLOATS, ("float", 4))), ("softmax", (*PLANE, *PLANE))]
 )
-def test_an_array_is_its_address_its_shape_and_its_strides_on_every_architecture(
-    name: str, parameters: tuple[tuple[str, int], ...]
-) -> None:
+def test_array_of_cutile_has_address_shape_and_strides(name: str, parameters: tuple[tuple[str, int], ...]) -> None:
     code = tiled(f"cutile-{name}-1.7.0", "sm_80", "sm_90", "sm_100")
     assert list(code) == ["sm_80", "sm_90", "sm_100"]
     for binary in code.values():
@@ -142,9 +140,7 @@ def test_ptx_is_assembled_with_its_spills_and_shared_memory() -> None:
     assert limited.spill_store_bytes
 
 
-def test_code_that_is_refused_comes_with_the_log_and_a_missing_library_with_its_package(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_refused_code_has_its_log_and_a_missing_library_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CompileError, match=r"(?s)busy: nvJitLink cannot link it for sm_90: .*ptxas.*error") as caught:
         numba.link(b".version 9.0\n.target sm_90\nnonsense", "PTX", "sm_90", "busy")
     assert caught.value.log

@@ -115,9 +115,7 @@ def test_spills_of_a_called_function_count() -> None:
 
 
 @pytest.mark.parametrize(("arch", "pointer"), [("sm_90", "64-bit integer or pointer"), ("sm_120", "pointer")])
-def test_parameters_of_a_c_kernel_are_typed_as_far_as_its_ptx_tells(
-    arch: str, pointer: str, cache: CompileCache
-) -> None:
+def test_parameters_are_typed_as_far_as_ptx_tells(arch: str, pointer: str, cache: CompileCache) -> None:
     binary = compile_kernel(KernelSource(TEXT, "kinds"), arch, cache=cache)
     assert [parameter.type for parameter in binary.parameters] == [
         pointer, "32-bit integer", "float", "double", "16-bit integer", "8-bit integer", "64-bit integer or pointer",
@@ -129,9 +127,7 @@ def test_parameters_of_a_c_kernel_are_typed_as_far_as_its_ptx_tells(
 # --- headers and hashes ----------------------------------------------------------------------------
 
 
-def test_the_source_hash_covers_source_headers_and_options_but_no_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_source_hash_covers_all_but_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Headers lie beside the source, and are not taken from the folder that the process runs in."""
     monkeypatch.chdir(with_header(tmp_path / "elsewhere", "\n#error wrong file").path.parent)  # type: ignore[union-attr]
 

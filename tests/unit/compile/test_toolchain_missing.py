@@ -98,9 +98,7 @@ def test_a_compiler_that_breaks(monkeypatch: pytest.MonkeyPatch, call: str, stat
     ],
     ids=["none", "not a program", "of another version", "failing"],
 )
-def test_without_a_disassembler_that_works(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | None, words: str
-) -> None:
+def test_broken_disassembler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | None, words: str) -> None:
     pathfinder(monkeypatch, None if text is None else script(tmp_path, text))
     with pytest.raises(ToolchainMissing, match=words):
         disassembler()
@@ -124,17 +122,13 @@ def use(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str) -> None:
     ],
     ids=["too old", "of another form"],
 )  # fmt: skip
-def test_a_disassembler_that_cannot_read_the_code(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, words: str
-) -> None:
+def test_disassembler_that_cannot_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, words: str) -> None:
     use(monkeypatch, tmp_path, text)
     with pytest.raises(ToolchainMissing, match=words):
         sass.disassemble("sm_120", {"k": bytes(128)})
 
 
-def test_the_same_code_is_disassembled_once_by_one_disassembler_for_one_architecture(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_same_code_is_disassembled_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked = tmp_path / "asked"
     for folder, opcode in (("one", "NOP"), ("other", "EXIT")):
         use(monkeypatch, tmp_path / folder, f"echo {opcode} $4 >> '{asked}'\necho '/*0000*/ {opcode} ;'")
@@ -144,9 +138,7 @@ def test_the_same_code_is_disassembled_once_by_one_disassembler_for_one_architec
     assert asked.read_text().splitlines() == ["NOP SM90", "NOP SM80", "EXIT SM90", "EXIT SM80"]
 
 
-def test_an_assembler_whose_log_lacks_a_kernel_is_asked_again_and_then_an_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_assembler_whose_log_lacks_a_kernel_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     silent, made = [1], compile_cubin(SOURCE, "sm_80")
 
     def compile_silently(source: KernelSource, arch: str) -> Compiled:

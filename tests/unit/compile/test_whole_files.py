@@ -86,9 +86,7 @@ def test_headers_and_names_of_the_users_own_are_taken(tmp_path: Path) -> None:
     assert code(own + KERNEL.format("x[0] = M_PI * (uint)n;")) == code(KERNEL.format("x[0] = 3.0f * (unsigned int)n;"))
 
 
-def test_a_header_of_a_library_for_the_host_is_empty_where_the_library_is_installed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_header_of_an_installed_host_library_is_empty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "cublas_v2.h").write_text("#include <stdint.h>\ncudaStream_t cublas(FILE*);\n")
     folders = (tmp_path, *toolkit_folders())
     monkeypatch.setattr("pytest_gpuperf.compile.nvrtc.toolkit_folders", lambda: folders)
@@ -226,9 +224,7 @@ ONLY, SOME = "Only the architecture-specific target has it", "Only architecture-
     ("{.reg .f32 r; redux.sync.min.f32 r, r, -1;}", "sm_90a", "sm_100a", SOME),
     ("{.reg .b8 b; .reg .f32 r; cvt.rn.satfinite.e2m1x2.f32 b, r, r;}", "sm_120", "sm_120a", SOME),
 ])  # fmt: skip
-def test_an_instruction_of_an_architecture_with_all_its_features(
-    instruction: str, on: str, arch: str, told: str
-) -> None:
+def test_instruction_of_a_whole_architecture(instruction: str, on: str, arch: str, told: str) -> None:
     source = KernelSource(f'__global__ void work(float* x) {{ asm volatile("{instruction}"); x[0] = 1; }}', "work")
     with pytest.raises(CompileError, match=f'{told}: .*arch=.*"{arch}"'):
         compile_cubin(source, on)

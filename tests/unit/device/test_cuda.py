@@ -48,9 +48,7 @@ def torch(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return module
 
 
-def test_cupy_and_pytorch_launch_on_its_stream_and_nothing_runs_beside(
-    device: CudaDevice, cupy: FakeCupy, torch: SimpleNamespace
-) -> None:
+def test_cupy_and_pytorch_launch_on_its_stream(device: CudaDevice, cupy: FakeCupy, torch: SimpleNamespace) -> None:
     with device.current():
         cupy.log.append("work")
     assert cupy.log == [
@@ -94,18 +92,14 @@ STICKY = "cudaErrorIllegalAddress: an illegal memory access was encountered"
 
 
 @pytest.mark.parametrize(("raised", "fault"), [([], ""), (["cleared by it"], ""), ([STICKY] * 2, STICKY)])
-def test_a_fault_is_an_error_that_waiting_again_does_not_clear(
-    device: CudaDevice, cupy: FakeCupy, raised: list[str], fault: str
-) -> None:
+def test_fault_is_an_error_that_stays(device: CudaDevice, cupy: FakeCupy, raised: list[str], fault: str) -> None:
     cupy.faults = list(raised)
     assert device.fault() == fault
     assert not cupy.faults
 
 
 @pytest.mark.parametrize(("own", "default", "idle"), [(0, 0, True), (600, 0, False), (0, 600, False), (700, 700, True)])
-def test_the_gpu_is_idle_when_both_streams_are_or_a_fault_has_ended_all(
-    device: CudaDevice, cupy: FakeCupy, own: int, default: int, idle: bool
-) -> None:
+def test_gpu_is_idle_when_streams_are(device: CudaDevice, cupy: FakeCupy, own: int, default: int, idle: bool) -> None:
     """CuPy's query returns ``cudaErrorNotReady``, 600, or a fault, as ``cudaErrorIllegalAddress``, 700."""
     cupy.unfinished = {device.stream_pointer: own, 0: default}
     assert device.is_idle() is idle
@@ -126,9 +120,7 @@ def test_in_a_profiled_range_pytorch_launches_its_backward_pass_from_this_thread
     assert cupy.log == ["gpuperf:0", *([("torch", False), "work", "torch off"] if imported else ["work"])]
 
 
-def test_what_pytorch_keeps_for_reuse_is_given_back_too(
-    device: CudaDevice, cupy: FakeCupy, torch: SimpleNamespace
-) -> None:
+def test_memory_that_pytorch_keeps_is_given_back(device: CudaDevice, cupy: FakeCupy, torch: SimpleNamespace) -> None:
     """Else a second process lacks that memory, and arrays lie where the tests before left room."""
     torch.cuda.empty_cache = lambda: cupy.log.append("torch emptied")
     device.release_unused()

@@ -153,9 +153,7 @@ def test_the_list_is_read_as_the_driver_reads_it(value: str, entries: list[str])
     [("4,6", 0, "4", 0), ("4,6", 1, "6", 1), ("4,6", 2, "4", 0), (",".join(UUIDS), 1, "MIG-3f0c", 1), ("7", 5, "7", 0),
      (None, 4, "MIG-3f0c", 1)],
 )  # fmt: skip
-def test_a_worker_is_bound_to_an_entry_of_the_callers_list(
-    value: str | None, worker: int, entry: str, index: int
-) -> None:
+def test_worker_is_bound_to_an_entry_of_the_list(value: str | None, worker: int, entry: str, index: int) -> None:
     """Never to a bare index of our own; without the variable by a UUID of NVML's."""
     environ = {} if value is None else {VARIABLE: value}
     assert bind_worker(environ, worker, lambda: UUIDS if value is None else ()) == index

@@ -64,9 +64,7 @@ def test_equal_arrays_pass(gpu: Gpu) -> None:
 
 
 @pytest.mark.parametrize("piece", [1, 7, 1000])
-def test_the_message_has_the_count_the_worst_place_and_both_values(
-    gpu: Gpu, monkeypatch: pytest.MonkeyPatch, piece: int
-) -> None:
+def test_message_has_count_worst_place_and_values(gpu: Gpu, monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
     monkeypatch.setattr(result_comparison, "PIECE", piece)
     expected = gpu.zeros((4, 8))
     actual = expected.copy()
@@ -109,9 +107,7 @@ def test_bits_shapes_and_types_count_where_equality_is_asked_for(gpu: Gpu) -> No
     assert "the result is float32, expected float64" in text
 
 
-def test_arrays_are_compared_on_the_device_or_on_the_host_if_one_is_there(
-    gpu: Gpu, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_arrays_are_compared_where_they_are(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
     device = DeviceArray(np.arange(4.0))
     gpu.assert_equal(device, np.arange(4.0))
     gpu.assert_allclose([0.0, 1.0, 2.0, 3.0], device)

@@ -114,9 +114,7 @@ def axpy(a: Any, x: Any, y: Any) -> None:
     y[0] += device_function(a * x[0]) * math.tau
 
 
-def test_source_of_a_numba_kernel_has_its_functions_numbers_and_options(
-    numba: NumbaCuda, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_source_of_numba_has_functions_and_options(numba: NumbaCuda, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not the version of Numba: what another one makes of the same source is compared by what costs by itself."""
 
     def source(**options: Any) -> str:
@@ -145,9 +143,7 @@ def test_source_of_triton_has_function_options_and_attributes() -> None:
     assert len({one, *others}) == 5
 
 
-def test_numba_compiles_for_every_architecture_with_the_decorator_s_options(
-    numba: NumbaCuda, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_numba_compiles_with_the_decorator_s_options(numba: NumbaCuda, monkeypatch: pytest.MonkeyPatch) -> None:
     linked: list[tuple[Any, ...]] = []
     link = numba_adapter.link
     monkeypatch.setattr(numba_adapter, "link", lambda code, *more: linked.append(more) or link(code, *more))
@@ -288,9 +284,7 @@ def test_arrays_of_cutile_are_address_shape_and_strides_and_constants_are_left_o
         ("softmax", (LINE, SQUARE, 1024), "softmax takes 10 arguments .* and 8 were given"),
     ],
 )
-def test_arguments_that_a_kernel_was_not_compiled_for_are_refused(
-    numba: NumbaCuda, name: str, args: Any, words: str
-) -> None:
+def test_arguments_not_compiled_for_are_refused(numba: NumbaCuda, name: str, args: Any, words: str) -> None:
     launch = {"add": lambda: of_triton("add-3.6.0").launch(4, args),
               "softmax": lambda: of_cutile("softmax").launch(64, args)}  # fmt: skip
     with pytest.raises(LaunchError, match=words):
@@ -309,9 +303,7 @@ def test_arguments_that_a_kernel_was_not_compiled_for_are_refused(
         ({"extensions": [object()]}, "its arguments go through extensions"),
     ],
 )
-def test_a_kernel_that_needs_numba_is_refused_with_the_remedy(
-    numba: NumbaCuda, options: dict[str, Any], why: str
-) -> None:
+def test_kernel_that_needs_numba_is_refused(numba: NumbaCuda, options: dict[str, Any], why: str) -> None:
     with pytest.raises(UnsupportedKernel) as caught:
         of_numba(numba, "axpy", **options)
     assert str(caught.value) == f"axpy cannot be launched without Numba: {why}. {UNPAIRED.format('Numba')}"
@@ -326,9 +318,7 @@ def test_a_kernel_that_needs_numba_is_refused_with_the_remedy(
         ({}, ("*fp32", "i32"), "its argument y is a tuple"),
     ],
 )
-def test_a_kernel_that_needs_triton_s_launcher_is_refused_with_the_remedy(
-    metadata: dict[str, Any], declared: Any, why: str
-) -> None:
+def test_kernel_that_needs_triton_is_refused(metadata: dict[str, Any], declared: Any, why: str) -> None:
     one = compiled("add-3.6.0", **metadata)
     one.src.signature["y"] = declared
     with pytest.raises(UnsupportedKernel) as caught:

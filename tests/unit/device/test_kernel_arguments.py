@@ -166,9 +166,7 @@ def test_an_integer_of_unknown_type_keeps_its_value_or_is_refused(value: int, si
         ("float*", np.float64(3), False), ("32-bit integer", np.float32(3), False), ("pointer", np.float64(3), False),
     ],
 )  # fmt: skip
-def test_a_numpy_scalar_of_the_right_size_and_kind_passes_as_it_is(
-    parameter: str | int, value: Any, fits: bool
-) -> None:
+def test_numpy_scalar_that_fits_passes_as_it_is(parameter: str | int, value: Any, fits: bool) -> None:
     if fits:
         assert fit(parameter, value).value is value
     else:

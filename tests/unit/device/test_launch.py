@@ -65,9 +65,7 @@ BEYOND = r"grid=\(2147483648, 1, 1\) is beyond the device's limit of \(214748364
         ({}, {"args": np.zeros(4)}, "args takes a tuple"),
     ],
 )
-def test_what_the_kernel_or_the_device_cannot_do_is_refused(
-    binary: dict[str, Any], configuration: dict[str, Any], words: str
-) -> None:
+def test_impossible_launch_is_refused(binary: dict[str, Any], configuration: dict[str, Any], words: str) -> None:
     with pytest.raises(LaunchError, match=words):
         make_kernel(**binary).launch(**{"grid": 1, "block": 1, **configuration})
     assert make_kernel(bound=256).launch(1, 256).block == (256, 1, 1)

@@ -49,9 +49,7 @@ def holder(folder: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.
         process.kill()
 
 
-def test_another_process_waits_and_is_told_what_to_do(
-    folder: Path, holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_process_waits(folder: Path, holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> None:
     words = (
         r"other processes have held this GPU for 0.1 s \(lock .*GPU-11\.lock\): wait until they are done or end them"
     )

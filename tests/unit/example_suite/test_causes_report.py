@@ -42,9 +42,7 @@ def command(report: ModuleType, suite: Any, monkeypatch: pytest.MonkeyPatch) -> 
     return report
 
 
-def test_the_committed_page_is_what_the_command_writes_and_keeps_the_promises(
-    command: ModuleType, tmp_path: Path
-) -> None:
+def test_committed_page_is_what_the_command_writes(command: ModuleType, tmp_path: Path) -> None:
     made = tmp_path / "causes.md"
     assert command.main(["--output", str(made)]) == 0
     page = made.read_text(encoding="utf-8")

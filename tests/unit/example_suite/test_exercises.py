@@ -40,15 +40,11 @@ def test_exercises_change_what_is_there_once(exercises: Any) -> None:
         ({"see": ["likely"], "fails": False}, "likely bank conflicts", True, ["a run without a failed test"]),
     ],
 )
-def test_parts_that_are_not_shown_are_named(
-    exercises: Any, more: dict[str, Any], words: str, failed: bool, missing: list[str]
-) -> None:
+def test_parts_not_shown(exercises: Any, more: dict[str, Any], words: str, failed: bool, missing: list[str]) -> None:
     assert exercises.missing({**EXERCISE, **more}, exercises.Shown(words, failed)) == missing
 
 
-def test_runs_end_with_the_status_of_their_exercises(
-    exercises: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_status_of_runs(exercises: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert exercises.main(["transpose32"]) == 0
     assert capsys.readouterr().out == "1 of 1 exercises are as their pages say; 1 fail by the gate\n"
     monkeypatch.setattr(exercises, "run", lambda chosen: {family: exercises.Shown("", True) for family in chosen})

@@ -57,9 +57,7 @@ def test_evidence_follows_the_bets() -> None:
 @pytest.mark.parametrize(("r", "signs", "bet"), [
     ([0.02], [1], 0.5), ([-0.02] * 2, [-1] * 2, 1.5), ([0.02] * 2, [1] * 2, -2.0), ([0.0, 0.02], [-1, 1], 0.1),
 ])  # fmt: skip
-def test_evidence_is_that_of_midmeans_and_a_sixteenth_that_of_means(
-    r: list[float], signs: list[int], bet: float
-) -> None:
+def test_evidence_is_that_of_midmeans_and_means(r: list[float], signs: list[int], bet: float) -> None:
     """A mean bets by how far it is beyond the tolerance, up to all that it may."""
     means = [math.log1p(TIGHT.tolerance) + MEANS_SCALE * bet]
     money = [math.exp(log_e(signs)), math.exp(log_e([min(max(bet, -1), 1)]))]

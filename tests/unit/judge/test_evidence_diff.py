@@ -47,9 +47,7 @@ def run_diff(old: TimeRecord, new: TimeRecord) -> TargetDiff:
       "occupancy 50 -> 43.8 % (limited by registers)", "stack frame 0 -> 136 bytes",
       "static shared memory 0 -> 512 bytes"]),
 ])  # fmt: skip
-def test_figures_that_a_reader_asks_for_come_first(
-    old: dict[str, Any], new: dict[str, Any], changes: list[str]
-) -> None:
+def test_figures_asked_for_come_first(old: dict[str, Any], new: dict[str, Any], changes: list[str]) -> None:
     at = ("sm_90", NVRTC)
     (workload,) = compared({at: static_of(**old)}, {at: static_of(**new)}).workloads
     (code,) = workload.targets

@@ -74,9 +74,7 @@ def test_verdict_by_estimate(
     (SPILLING, FASTER, SAME, SPILLS), (SPILLING, SLOWER, WORSE, ""), (SPILLING, None, WORSE, ""),
     (BOTH, FASTER, SAME, "spill stores, occupancy"), (DOUBLE, FASTER, WORSE, ""),
 ], ids=lambda one: getattr(one, "value", None))  # fmt: skip
-def test_spills_beside_a_proven_cure_are_weighed(
-    new: StaticRecord, estimate: StaticEstimate | None, verdict: Verdict, outranked: str
-) -> None:
+def test_cured_spills(new: StaticRecord, estimate: StaticEstimate | None, verdict: Verdict, outranked: str) -> None:
     """Accesses four times as wide may be worth two registers that no longer fit; new double precision gates."""
     found = judged(STATIC, new, estimate, cured=1)
     assert (found.verdict, found.reason.partition(f" {OUTRANKED}")[0] == outranked) == (verdict, bool(outranked))

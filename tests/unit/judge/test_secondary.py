@@ -37,9 +37,7 @@ def test_within_the_tolerance_is_the_same(before: float, after: float, tolerance
     ("accuracy", 0.5, 0.55, "SAME", "error 0.5 -> 0.55 (+10.0 %)"),
     ("accuracy", 0.4, 0.123456, "BETTER", "error 0.4 -> 0.1235 (-69.1 %)"),
 ])  # fmt: skip
-def test_an_exact_figure_is_shown_with_its_change(
-    kind: SecondaryKind, before: float, after: float, verdict: str, words: str
-) -> None:
+def test_exact_figures_and_changes(kind: SecondaryKind, before: float, after: float, verdict: str, words: str) -> None:
     found = exactly(before, after, kind)
     (change,) = found.changes
     way = {"SAME": "neutral", "WORSE": "worse", "BETTER": "better"}[verdict]
@@ -86,9 +84,7 @@ def test_a_host_time_is_that_of_a_machine_on_which_fixed_work_takes_as_long_as_o
     (1300.0, 0.66, 1100.0),
     (800.0, 0.3, 800.0),
 ])  # fmt: skip
-def test_an_elapsed_time_counts_as_far_as_its_ratio_to_the_sum_agrees(
-    time_ns: float, ratio: float, expected: float
-) -> None:
+def test_elapsed_time_counts_as_its_ratio_agrees(time_ns: float, ratio: float, expected: float) -> None:
     record, now = ElapsedTime(time_ns=1000.0, ratio=0.6), ElapsedTime(time_ns=time_ns, ratio=ratio)
     assert as_on_record(record, now) == pytest.approx(expected)
 

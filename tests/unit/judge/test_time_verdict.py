@@ -183,9 +183,7 @@ BEYOND = "slower than recorded by more than 10 %"
     ([1100.0], Verdict.INCONCLUSIVE, "x1.100 of its recorded time: nothing is proven below x1.10"),
     ([2000.0, 1020.0], Verdict.INCONCLUSIVE, "x1.020 of its recorded time: nothing is proven below x1.10"),
 ])  # fmt: skip
-def test_a_callable_that_cannot_be_paired_is_slower_only_far_beyond_its_record(
-    times: list[float], verdict: Verdict, reason: str
-) -> None:
+def test_unpaired_callable_is_slower_far_beyond_its_record(times: list[float], verdict: Verdict, reason: str) -> None:
     found = by_record(CASE, times, 1.1, OBSTACLE)
     assert (found.verdict, found.is_undecided) == (verdict, False)
     assert found.reason == f"{reason}; not paired: {OBSTACLE}"

@@ -37,9 +37,7 @@ def test_other_prose_is_red(
     assert out.endswith("far.md: more than two links away from the index\n")
 
 
-def test_module_with_a_listed_word_is_red(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_red_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     for name, text in {"docs/README.md": "Fine.", "pytest_gpuperf/a.py": '"""It stands\nfor this."""\n'}.items():
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text(text, encoding="utf-8")

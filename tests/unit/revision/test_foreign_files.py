@@ -26,9 +26,7 @@ def sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     return top, tree
 
 
-def test_what_leads_into_the_working_tree_leads_into_the_worktree(
-    sides: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paths_turn_to_the_worktree(sides: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     top, tree = sides
     venv = top / ".venv/lib/site-packages"
     (tmp_path / "link").symlink_to(top)

@@ -98,9 +98,7 @@ def test_false_alarm_is_exit_status_1(
     assert "There were FALSE ALARMS: do not gate on this machine" in printed
 
 
-def test_no_gpu_is_exit_status_1_with_a_remedy(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_gpu_is_status_1_with_a_remedy(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def no_device() -> Any:
         raise NoDevice("there is no NVIDIA driver; run where there is one")
 

@@ -79,9 +79,7 @@ def test_other_processes_read_records_and_the_machine_code_of_what_changed(tmp_p
     ("", Verdict.SAME, "a.so was loaded", Verdict.NOT_COMPARABLE,
      "this run used a file of the other side: a.so was loaded"),
 ])  # fmt: skip
-def test_judgement_in_the_words_of_a_revision(
-    lacking: str, verdict: Verdict, foreign: str, becomes: Verdict, reason: str
-) -> None:
+def test_words_of_a_revision(lacking: str, verdict: Verdict, foreign: str, becomes: Verdict, reason: str) -> None:
     revision = msgspec.structs.replace(REVISION, lacking={f"{MODULE}::{TEST}": lacking} if lacking else {})
     found = reworded(revision, judgement(verdict, reason="as it was"), foreign)
     assert (found.verdict, found.reason) == (becomes, reason)

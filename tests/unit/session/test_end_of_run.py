@@ -65,9 +65,7 @@ def test_run_that_gathered_nothing_fails_unless_it_failed_already(run: Run, case
         assert (outcome.nothing.startswith(words), bool(outcome.nothing)) == (True, bool(words))
 
 
-def test_comparison_with_itself_is_said_unless_its_environment_is_another(
-    gated: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_comparison_with_itself_is_said(gated: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     gated.shared.revision = Revision(commit="c0", name="c0 (yesterday)", archs=("sm_90",))
     monkeypatch.setattr(end_of_run, "with_itself", lambda *_: "it is itself")
     for python in (Path("/opt/python"), None):

@@ -116,9 +116,7 @@ def test_early_stops(run: Run, without_gpu: Run) -> None:
 # --- confirmation ----------------------------------------------------------------------------------
 
 
-def test_slower_workload_is_confirmed_unless_its_test_failed_on_purpose(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slower_workload_of_no_failed_test_is_confirmed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     second: list[str] = []
 
     def confirm(item: Any, run: Any, test: TestRecord) -> None:

@@ -40,9 +40,7 @@ def decision(found: Compared, alpha: float = ALPHA) -> Decision | None:
     (0.2, 1e5, 1.0, 60.0, 190, 200), (0.2, 5e5, 1.0, 60.0, 190, 200), (0.2, 5e5, 1.0, 0.5, 14, 14),
     (0.2, 5e5, 1.0, 0.2, 4, 6), (0.0, 2500.0, 100.0, 5.0, 54, 54),
 ])  # fmt: skip
-def test_noise_the_budget_and_the_tick_set_the_size_of_a_block(
-    sd: float, base_ns: float, tick_ns: float, budget_s: float, least: int, most: int
-) -> None:
+def test_size_of_a_block(sd: float, base_ns: float, tick_ns: float, budget_s: float, least: int, most: int) -> None:
     bench = Bench(noise=jitter(sd), base_ns=base_ns)
     bench.tick_ns = tick_ns
     found = plan(bench, bench.sides, TIGHT, base_ns, budget_s)

@@ -154,7 +154,5 @@ def test_a_side_that_ended_is_silent_or_sends_nonsense_is_lost(links: tuple[Link
     ((0.1, 0.11), 5e3, (0.1, 0.11)), ((0.005, 0.01), 5e3, (0.1, 0.2)), ((0.005, 0.3), 5e3, (0.1, 0.3)),
     ((0.005, 0.01), 7e3, (0.071, 0.142)), ((0.005, 0.01), 0.0, (1.0, 2.0)),
 ])  # fmt: skip
-def test_work_of_a_few_microseconds_has_wider_limits(
-    asked: tuple[float, float], duration_ns: float, wanted: tuple[float, float]
-) -> None:
+def test_limits_of_short_work(asked: tuple[float, float], duration_ns: float, wanted: tuple[float, float]) -> None:
     assert limits_of_processes(type(TIGHT)(*asked), duration_ns) == wanted

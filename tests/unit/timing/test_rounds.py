@@ -102,7 +102,5 @@ def test_summaries_of_a_batch() -> None:
     (104_000.0, [100_000.0] * 9, 1000.0, 0.0),  # less than three interquartile ranges, each of three steps
     (104_000.0, [98_000.0, 100_000.0] * 5, 0.0, 0.0),
 ])  # fmt: skip
-def test_outliers_are_far_above_the_third_quartile(
-    slow_ns: float, others_ns: list[float], step_ns: float, share: float
-) -> None:
+def test_outliers_are_far_above_quartiles(slow_ns: float, others_ns: list[float], step_ns: float, share: float) -> None:
     assert stats.outlier_share(np.array([*others_ns, slow_ns]), step_ns) == share

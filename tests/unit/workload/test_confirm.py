@@ -134,9 +134,7 @@ UNSETTLED: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("case", UNSETTLED)
 @pytest.mark.parametrize(("was", "verdict"), [(Verdict.SLOWER, Verdict.SLOWER), (Verdict.BETTER, Verdict.SAME)])
-def test_a_loss_stands_and_a_gain_does_not_where_no_second_process_speaks(
-    test: Test, case: str, was: Verdict, verdict: Verdict
-) -> None:
+def test_unconfirmed_loss_stands_and_gain_does_not(test: Test, case: str, was: Verdict, verdict: Verdict) -> None:
     given, why = UNSETTLED[case]
     vars(test).update({name: list(one) if name == "left" else one for name, one in given.items()})
     found = test.settled(was)

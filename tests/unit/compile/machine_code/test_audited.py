@@ -54,9 +54,7 @@ def test_a_file_that_is_cut_short_is_refused_by_its_name(cut: int) -> None:
         cubins_by_arch(whole[:cut], "mine")
 
 
-def test_a_reader_that_never_ends_is_stopped_and_one_that_is_gone_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_endless_reader_is_stopped_and_a_missing_one_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     reader = tmp_path / "cuobjdump"
     monkeypatch.setattr(containers, "container_reader", lambda: InstalledTool(reader, "1.0"))
     monkeypatch.setattr(containers, "LIMIT_S", 0.3)
@@ -115,9 +113,7 @@ def kernels_of(path: Path, folder: Path) -> dict[tuple[str, str], list[AuditedKe
     return found
 
 
-def test_figures_are_those_of_the_compiler_for_every_architecture(
-    library: Path, tmp_path: Path, cache: CompileCache
-) -> None:
+def test_figures_are_those_of_the_compiler(library: Path, tmp_path: Path, cache: CompileCache) -> None:
     """Instructions are read where they are asked for."""
     kernels = kernels_of(library, tmp_path)
     with_code = with_instructions_of([kernels["k", arch][0] for arch in ARCHS])
@@ -208,9 +204,7 @@ def test_what_is_to_be_skipped_is_not_read(tmp_path: Path, folder: Path) -> None
         read_built(file, folder / "again")
 
 
-def test_a_wheel_that_says_it_unpacks_to_more_than_any_disk_is_refused(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: Path
-) -> None:
+def test_wheel_larger_than_any_disk_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: Path) -> None:
     monkeypatch.setattr(audited, "MOST_BYTES", 10_000)
     file = tmp_path / "p-1.0-py3-none-any.whl"
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as bomb:

@@ -100,9 +100,7 @@ def test_a_buffer_lent_by_another_user_is_read_but_never_lent_on(source: Records
 
 
 @pytest.mark.parametrize("function", ["register", "flush", "walk"])
-def test_a_refusal_of_the_library_is_the_bindings_error(
-    source: Records, binding: SimulatedCupti, library: SimulatedLibrary, function: str
-) -> None:
+def test_refusals(source: Records, binding: SimulatedCupti, library: SimulatedLibrary, function: str) -> None:
     setattr(library, f"{function}_status", 15)
     binding.records.append(kernel(1))
     refused = source.start if function == "register" else lambda: source.flush(0)
@@ -117,9 +115,7 @@ def test_an_incomplete_record_ends_its_buffer(source: Records, library: Simulate
     assert [activity.correlation for activity in source.activities] == [1]
 
 
-def test_a_library_that_is_loaded_is_found_and_releases_the_interpreter_lock(
-    binding: SimulatedCupti, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_loaded_library_releases_the_lock(binding: SimulatedCupti, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cupti_records, "SONAMES", ("libgpuperf-none.so", "libc.so.6"))
     found = cupti_records.loaded_library()
     assert found._name == "libc.so.6"
@@ -129,9 +125,7 @@ def test_a_library_that_is_loaded_is_found_and_releases_the_interpreter_lock(
 
 
 @pytest.mark.parametrize("version", [9, 11])
-def test_fields_are_read_where_the_newest_data_type_has_them(
-    binding: SimulatedCupti, library: SimulatedLibrary, version: int
-) -> None:
+def test_fields_are_where_the_newest_type_has(binding: SimulatedCupti, library: SimulatedLibrary, version: int) -> None:
     moved = structure(224, start=(24, "u8"), end=(16, "u8"), name=(104, "i8"), correlation_id=(92, "u4"))
     setattr(binding, f"activity_kernel{version}_dtype", moved)
     binding.activity_kernel99_x_dtype = None

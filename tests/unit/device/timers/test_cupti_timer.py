@@ -108,17 +108,13 @@ def test_trace_lists_launches_in_order_without_the_reset(
     assert not any(one.launch for one in timer._records.activities)
 
 
-def test_records_that_come_late_are_asked_for_again(
-    timer: CuptiTimer, cupti: SimulatedCupti, stream: SimulatedStream
-) -> None:
+def test_late_records_are_asked_for_again(timer: CuptiTimer, cupti: SimulatedCupti, stream: SimulatedStream) -> None:
     cupti.hold_back = True
     assert len(timer.measure([Slot(kernel(stream, 3200.0), 3)], "cold")[0]) == 3
     assert cupti.flushes[-2:] == [0, 1]
 
 
-def test_a_failed_measurement_leaves_no_tracing_and_nothing_for_another_timer(
-    timer: CuptiTimer, cupti: SimulatedCupti, stream: SimulatedStream
-) -> None:
+def test_failed_measurement_leaves_nothing(timer: CuptiTimer, cupti: SimulatedCupti, stream: SimulatedStream) -> None:
     runs = iter(range(100))
 
     def fails() -> None:

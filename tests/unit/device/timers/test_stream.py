@@ -35,9 +35,7 @@ class Stream:
 
 @pytest.mark.parametrize("raised", [None, CUDARuntimeError("cudaErrorStreamCaptureUnsupported"), KeyError("mine")])
 @pytest.mark.parametrize("invalidated", [False, True])
-def test_work_that_cannot_be_captured_says_what_to_do_and_leaves_capture_mode(
-    monkeypatch: pytest.MonkeyPatch, raised: Exception | None, invalidated: bool
-) -> None:
+def test_failed_capture(monkeypatch: pytest.MonkeyPatch, raised: Exception | None, invalidated: bool) -> None:
     """Nothing is collected meanwhile, and the user's own exception passes through."""
     runtime = SimpleNamespace(CUDARuntimeError=CUDARuntimeError)
     module = SimpleNamespace(get_function=lambda name: None)
