@@ -45,8 +45,8 @@ class GpuPerf:
     * ``min_delta_us``: a slowdown of so many microseconds is accepted too, whatever its ratio.
     * ``metrics``: more counters to collect than the set: names, or a dict of name to tolerance.
     * ``measure``: secondary metrics to gate: ``"memory"``, the device memory that a run needs, in bytes; ``"host"``,
-      the CPU time from its call to its return.  ``"elapsed"`` is the device time from its first start to its last end.
-      Names, or a dict of name to tolerance.
+      the CPU time from its call to its return.  With ``"elapsed"`` its time is the device time from its first start to
+      its last end.  Names, or a dict of name to tolerance.
     * ``accuracy``: a function that returns the error of the last run's results, such as
       ``lambda: gpu.ulp_error(y, reference)``: recorded, and a larger one is WORSE.
     * ``inputs``: a function of a seed that makes the inputs: every run, timed or not, gets new ones.  They are
@@ -88,14 +88,14 @@ class GpuPerf:
         outputs: Any = (),
         **kwargs: Any,
     ) -> Measurement:
+        asked = tolerances("measure", self._settings.measure, measure)
         return self._measured(self._request(
-            _callable(workload, *args, **kwargs), name, cache, tolerance, min_delta_us,
+            _callable(workload, *args, **kwargs), name, cache, asked.get("elapsed") or tolerance, min_delta_us,
             metrics=tolerances("metrics", self._settings.metrics, metrics),
             check=_function("check", check), reset=_function("reset", reset), bytes=_amount("bytes", bytes),
             flops=_amount("flops", flops), inputs=_function("inputs", inputs), outputs=_arrays("outputs", outputs),
             accuracy=_function("accuracy", accuracy),
-            measure=tolerances("measure", self._settings.measure, measure)
-            | ({} if accuracy is None else {"accuracy": None}),
+            measure=asked | ({} if accuracy is None else {"accuracy": None}),
         ))  # fmt: skip
 
     def compare(

@@ -155,7 +155,7 @@ def _conditions(record: TimeRecord, other: TimeRecord) -> dict[str, str]:
     """What was run, how it was timed, counters that the other lacks, and secondary metrics; empty for none."""
     identity, secondary = record.identity, record.secondary or SecondaryMetrics()
     amounts = {"declared bytes": record.bytes, "declared operations": record.flops}
-    host, elapsed = secondary.host, secondary.elapsed
+    host = secondary.host
     return {
         "timer": record.timer, "L2": record.cache, "launch": identity.launch,
         "arguments": ", ".join(identity.arguments),
@@ -164,5 +164,4 @@ def _conditions(record: TimeRecord, other: TimeRecord) -> dict[str, str]:
         "device memory": "" if secondary.memory_bytes is None else f"{secondary.memory_bytes} bytes",
         "error": "" if secondary.accuracy is None else f"{secondary.accuracy:.4g}",
         "host time": f"{duration(host.time_ns)} (x{statistics.median(host.ratios):.4g} of fixed work)" if host else "",
-        "elapsed time": f"{duration(elapsed.time_ns)} (x{elapsed.ratio:.4g} of the sum)" if elapsed else "",
     }  # fmt: skip

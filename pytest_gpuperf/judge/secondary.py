@@ -1,10 +1,9 @@
-"""Verdicts on secondary metrics: memory, error, host time and elapsed time against the baseline.
+"""Verdicts on secondary metrics: memory, error and host time against the baseline.
 
 A host time is a ratio to fixed work of the plugin's own, done next to it, so that other clocks and a busy machine move
 both.  What a process has for life (its allocator, its CPU, where its code and data lie) is in all that it measures, and
 has moved the ratio of equal work by 27 % on an H200's host.  So the usual tolerance lies above that, and a loss is
-confirmed in a second process.  So is that of an elapsed time, which has to show in its ratio to the sum of the kernels
-too: another clock or a slower bus moves both.
+confirmed in a second process.
 """
 
 from __future__ import annotations
@@ -12,27 +11,20 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal, TypeVar
+from typing import Literal
 
 import msgspec
 
 from pytest_gpuperf.formatting import duration, percent
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.time_record import ElapsedTime, HostTime
+from pytest_gpuperf.model.time_record import HostTime
 from pytest_gpuperf.model.verdict import Change, Judgement, SecondaryKind, Verdict
 
-TOLERANCES: Mapping[SecondaryKind, float] = MappingProxyType(
-    {
-        "memory": 0.005,
-        "accuracy": 0.1,
-        "host": 0.5,
-        "elapsed": 0.05,
-    }
-)
+TOLERANCES: Mapping[SecondaryKind, float] = MappingProxyType({"memory": 0.005, "accuracy": 0.1, "host": 0.5})
 """More by no more than this fraction is accepted."""
-NAMES: Mapping[SecondaryKind, str] = MappingProxyType({
-    "memory": "device memory", "accuracy": "error", "host": "host time", "elapsed": "elapsed time",
-})  # fmt: skip
+NAMES: Mapping[SecondaryKind, str] = MappingProxyType(
+    {"memory": "device memory", "accuracy": "error", "host": "host time"}
+)
 RECORD = "record it with pytest --update-baselines=new"
 ANEW = "record it on this machine with pytest --update-baselines=all"
 
@@ -69,21 +61,11 @@ def judge_exact(
     return Judgement(key=key, target=target, kind=kind, verdict=verdict, reason=reason, changes=(change,))
 
 
-# --- host time and elapsed time ------------------------------------------------------------------
-
-Time = TypeVar("Time", HostTime, ElapsedTime)
+# --- host time -----------------------------------------------------------------------------------
 
 
-def as_on_record(record: Time, now: Time) -> float:
-    """What one run takes, in nanoseconds, where all else takes as long as it did when it was recorded.
-
-    By its ratio to fixed work; of an elapsed time the lesser one of the changes of the time and of its ratio to the
-    sum, and none if they contradict each other.
-    """
-    if isinstance(record, ElapsedTime) and isinstance(now, ElapsedTime):
-        return statistics.median((record.time_ns, now.time_ns, record.time_ns * now.ratio / record.ratio))
-    assert isinstance(record, HostTime)
-    assert isinstance(now, HostTime)
+def as_on_record(record: HostTime, now: HostTime) -> float:
+    """What one run takes, in nanoseconds, where fixed work takes as long as it did when it was recorded."""
     return record.time_ns * statistics.median(now.ratios) / statistics.median(record.ratios)
 
 
@@ -96,13 +78,12 @@ def incomparable(key: Key, target: str, record: HostTime, now: HostTime) -> Judg
     return Judgement(key=key, target=target, kind="host", verdict=Verdict.INCONCLUSIVE, reason=reason)
 
 
-def judge_time(
-    key: Key, target: str, kind: SecondaryKind, before_ns: float, after_ns: float, tolerance: float | None,
-    second_ns: float | None = None,
-) -> Judgement:  # fmt: skip
-    """The verdict on a time ``as_on_record``; a loss or a gain is final with that of a second process."""
+def judge_host(
+    key: Key, target: str, before_ns: float, after_ns: float, tolerance: float | None, second_ns: float | None = None
+) -> Judgement:
+    """The verdict on a host time ``as_on_record``; a loss or a gain is final with that of a second process."""
     first, second = (
-        judge_exact(key, target, kind, before_ns, after_ns if time_ns is None else time_ns, tolerance)
+        judge_exact(key, target, "host", before_ns, after_ns if time_ns is None else time_ns, tolerance)
         for time_ns in (after_ns, second_ns)
     )
     if second.verdict is first.verdict or first.verdict is Verdict.SAME:

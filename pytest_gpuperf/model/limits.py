@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-TimerName = Literal["cupti", "graph"]
+TimerName = Literal["cupti", "graph", "elapsed"]
 TIMERS: tuple[TimerName, ...] = ("cupti", "graph")
 """In order of preference."""
 

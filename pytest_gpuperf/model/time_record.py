@@ -81,15 +81,6 @@ class HostTime(Record, frozen=True):
     """What else it depends on: Python, the fixed work and the driver."""
 
 
-class ElapsedTime(Record, frozen=True):
-    """From the first start to the last end of what one run launches, on any stream; gaps between count."""
-
-    time_ns: float
-    """The median."""
-    ratio: float
-    """To the sum of the times of all that the same samples launched: below 1 where they overlap."""
-
-
 class SecondaryMetrics(Record, frozen=True):
     """Figures of one workload; None where it was not asked for."""
 
@@ -99,7 +90,6 @@ class SecondaryMetrics(Record, frozen=True):
     """The error that the test's ``accuracy=`` returned."""
     host: HostTime | None = None
     """From the call of the workload to its return."""
-    elapsed: ElapsedTime | None = None
 
 
 def updated(old: SecondaryMetrics | None, newer: SecondaryMetrics | None) -> SecondaryMetrics | None:

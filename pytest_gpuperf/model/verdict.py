@@ -9,10 +9,10 @@ from typing import Literal
 
 from pytest_gpuperf.model.evidence import Key, Record
 
-SecondaryKind = Literal["memory", "accuracy", "host", "elapsed"]
-EvidenceKind = Literal["static", "counters", "time", "memory", "accuracy", "host", "elapsed"]
+SecondaryKind = Literal["memory", "accuracy", "host"]
+EvidenceKind = Literal["static", "counters", "time", "memory", "accuracy", "host"]
 SECONDARY: Mapping[SecondaryKind, str] = MappingProxyType(
-    {"memory": "memory_bytes", "accuracy": "accuracy", "host": "host", "elapsed": "elapsed"}
+    {"memory": "memory_bytes", "accuracy": "accuracy", "host": "host"}
 )
 """Kinds of secondary metrics, and the field of a record with their figures."""
 

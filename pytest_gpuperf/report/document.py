@@ -198,7 +198,11 @@ def time_cells(work: WorkloadEvidence, peaks: Mapping[str, float]) -> TimeCells:
         time = f"{duration(figures.before_ns)} -> {duration(figures.after_ns)}"
     if work.time is not None and work.interval_ns is not None:
         time += f" ±{(work.interval_ns[1] - work.interval_ns[0]) / 2 / time_ns * 100:.2f} %"
-    time += f", elapsed {duration(work.elapsed_ns)}" if work.elapsed_ns is not None else ""
+    if work.time is not None and work.time.timer == "elapsed":
+        total = sum(work.time.kernel_breakdown.values())
+        time += " elapsed" + (f", sum {duration(total)}" if total else "")
+    elif work.elapsed_ns is not None:
+        time += f", elapsed {duration(work.elapsed_ns)}"
     against = "" if figures is None else ratio(figures)
     return TimeCells(time or "-", against or "-", "  ".join(rates) or "-")
 

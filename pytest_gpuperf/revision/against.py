@@ -216,7 +216,7 @@ def begin(config: pytest.Config) -> None:
 VERSIONS = """\
 import json, platform
 from importlib.metadata import distributions
-found = {one.metadata["Name"]: one.version for one in distributions()}
+found = {one.metadata["Name"]: one.version for one in reversed([*distributions()])}  # the first of a name is imported
 print(json.dumps({**found, "Python": platform.python_version()}))
 """
 

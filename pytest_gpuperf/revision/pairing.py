@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from pytest_gpuperf.baselines.git_objects import RevisionError
+from pytest_gpuperf.device.interface import Timer
 from pytest_gpuperf.judge.decision import Comparison
 from pytest_gpuperf.judge.same_work import other_arguments
 from pytest_gpuperf.model.evidence import Key
@@ -97,8 +98,9 @@ def may_have_changed(run: Run, key: Key) -> bool:
 
 
 def compare_with_revision(
-    run: Run, key: Key, identity: Identity, workload: Callable[[], Any], reset: Callable[[], Any] | None,
-    limits: Limits, alpha: float, *, cache: CacheMode, duration_ns: float, budget_s: float,
+    run: Run, key: Key, timer: Timer, identity: Identity, workload: Callable[[], Any],
+    reset: Callable[[], Any] | None, limits: Limits, alpha: float, *, cache: CacheMode, duration_ns: float,
+    budget_s: float,
 ) -> tuple[Comparison, Mapping[str, float]]:  # fmt: skip
     """Paired blocks of the callable ``workload`` against the revision's, and times of that one's kernels, by symbol.
 
@@ -112,7 +114,7 @@ def compare_with_revision(
         run.give_memory_back()
         _require_same_work(identity, process.arrive(key))
         reference = ProcessReference(
-            run.device, run.timer, process.link, workload, reset=reset, cache=cache,
+            run.device, timer, process.link, workload, reset=reset, cache=cache,
             timeout_s=60.0 + 2 * BUDGETS * budget_s,
         )  # fmt: skip
         compared = compare(

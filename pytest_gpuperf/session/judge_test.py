@@ -182,6 +182,9 @@ def _kernel_notes(run: Run, work: WorkloadEvidence, test: TestRecord, here: str)
         changes[name] = ([change for change in found if change.direction != "neutral"] or found)[:MOST_FIGURES]
     passes = work.time_judgement is None or work.time_judgement.verdict.is_pass
     notes = list(kernel_notes(work.kernels, work.baseline_kernels, changes, passes=passes))
+    if not passes and work.time is not None and work.time.timer == "elapsed" and work.baseline_kernels:
+        now, before = (sum(each.values()) for each in (work.time.kernel_breakdown, work.baseline_kernels))
+        notes.append(f"the sum of its kernels and copies is x{now / before:.3g}; the rest is overlap and gaps")
     new = [one for one in own if not one.judgements]
     if new and run.revision is None:
         notes.append(f"the machine code of {numbered(len(new), 'kernel')} has no record: pytest --update-baselines=new")

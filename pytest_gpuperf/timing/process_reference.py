@@ -21,6 +21,7 @@ from pytest_gpuperf.model.limits import Limits, TimerName
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.time_record import CacheMode, Identity
 from pytest_gpuperf.timing.blocks import Sides, pad_of
+from pytest_gpuperf.timing.elapsed import ElapsedTimer
 from pytest_gpuperf.timing.rounds import Workload
 
 MOST_BYTES = 64 << 20
@@ -71,6 +72,8 @@ class Measure(Record, frozen=True, tag="measure"):
     slots: tuple[tuple[int, int], ...]
     """Samples of each slot, and dropped samples before them."""
     cache: CacheMode
+    timer: TimerName
+    """``elapsed`` for elapsed times, whatever the test asks for there."""
     pad_bytes: int
     """Memory kept for reuse is given back before, and so much is taken, so that its arrays lie elsewhere; 0: as is."""
 
@@ -191,7 +194,7 @@ class TwoSidedTimer:
 
     def _there(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
         wanted = tuple((slot.samples, slot.dropped) for slot in slots)
-        self._link.send(Measure(slots=wanted, cache=cache, pad_bytes=self.pad_bytes))
+        self._link.send(Measure(slots=wanted, cache=cache, timer=self.name, pad_bytes=self.pad_bytes))
         self.pad_bytes = 0
         answer: RemoteSamples = self._link.receive(RemoteSamples, self._timeout_s)
         if answer.problem:
@@ -248,7 +251,7 @@ def serve_samples(
             if request.pad_bytes:
                 pad.move(request.pad_bytes)
             slots = [Slot(run, number, reset, dropped=dropped) for number, dropped in request.slots]
-            times = timer.measure(slots, request.cache)
+            times = (ElapsedTimer(timer) if request.timer == "elapsed" else timer).measure(slots, request.cache)
             device.synchronize()
         except Exception as problem:  # noqa: BLE001 whatever it is, the process that asked is to know it
             link.send(RemoteSamples(problem=f"{type(problem).__name__}: {problem}"))

@@ -1,4 +1,4 @@
-"""Secondary metrics of a workload, measured and judged: device memory, host time, elapsed time, and its error.
+"""Secondary metrics of a workload, measured and judged: device memory, host time, and its error.
 
 They are measured after the time, if the test asks for them, so that they do not disturb it.
 """
@@ -6,25 +6,24 @@ They are measured after the time, if the test asks for them, so that they do not
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from pytest_gpuperf.arguments import BadArgument, number_of
+from pytest_gpuperf.arguments import number_of
 from pytest_gpuperf.device.arguments import array_facts
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.judge import secondary
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect
 from pytest_gpuperf.model.task import ConfirmTask
-from pytest_gpuperf.model.time_record import ElapsedTime, HostTime, SecondaryMetrics
+from pytest_gpuperf.model.time_record import HostTime, SecondaryMetrics
 from pytest_gpuperf.model.verdict import SECONDARY, Judgement, SecondaryKind, Verdict
 from pytest_gpuperf.test_record import TestRecord
 from pytest_gpuperf.timing.host_time import host_time
 from pytest_gpuperf.workload.check import WrongResult
 from pytest_gpuperf.workload.confirm import write_result
-from pytest_gpuperf.workload.timed_workload import TimedWorkload, measure_rounds
+from pytest_gpuperf.workload.timed_workload import TimedWorkload
 
 
 def measure_figures(work: TimedWorkload, test: TestRecord) -> None:
@@ -37,8 +36,7 @@ def measure_figures(work: TimedWorkload, test: TestRecord) -> None:
     judged: list[Judgement] = []
     for kind, field in SECONDARY.items():
         if kind in request.measure:
-            judge = _in_two_processes if kind in ("host", "elapsed") else _exactly
-            figures[field], found = judge(work, kind)
+            figures[field], found = _host(work) if kind == "host" else _exactly(work, kind)
             judged += found
         elif _gates(work) and getattr(_on_record(work), field) is not None:  # or it would pass unseen
             judged.append(secondary.not_asked_for(work.key, work.target, kind))
@@ -98,45 +96,27 @@ def array_bytes(launch: Launch) -> int:
     return sum(sizes.values())
 
 
-def _host(work: TimedWorkload) -> HostTime:
-    """Relative to fixed work."""
-    request, device = work.request, work.run.device
-    return host_time(
+def _host(work: TimedWorkload) -> tuple[HostTime, list[Judgement]]:
+    """Relative to fixed work, judged where this process gates.  A change waits for a second process."""
+    request, device, task, key, target = work.request, work.run.device, work.run.options.task, work.key, work.target
+    record = _on_record(work).host
+    now = host_time(
         request.workload, request.reset, device.synchronize, work.expected_ns(), driver=device.facts.driver,
         budget_s=request.budget_s,
     )  # fmt: skip
-
-
-def _elapsed(work: TimedWorkload) -> ElapsedTime:
-    """Of rounds of its own, since blocks and brief rounds are no measure of it."""
-    found = measure_rounds(work, budget_s=work.request.budget_s / 4)
-    if not found.elapsed:
-        raise BadArgument(
-            f"{work.request.name}: measure='elapsed' needs the CUPTI timer, which sees all streams: pip install "
-            "'pytest-gpuperf[cupti]' (gpuperf doctor says why it is not used here), or leave elapsed out"
-        )
-    ratios = (elapsed / total for elapsed, total in zip(found.elapsed, found.rounds, strict=True))
-    return ElapsedTime(time_ns=statistics.median(found.elapsed), ratio=statistics.median(ratios))
-
-
-def _in_two_processes(work: TimedWorkload, kind: SecondaryKind) -> tuple[Any, list[Judgement]]:
-    """A time, judged where this process gates.  A change waits for a second process."""
-    request, task, key, target = work.request, work.run.options.task, work.key, work.target
-    record: Any = getattr(_on_record(work), SECONDARY[kind])
-    now: Any = _host(work) if kind == "host" else _elapsed(work)
     if isinstance(task, ConfirmTask) and record is not None:
         time_ns = secondary.as_on_record(record, now)
-        write_result(task, Confirmation(key=key, kind=kind, identity=work.identity, time_ns=time_ns))
+        write_result(task, Confirmation(key=key, kind="host", identity=work.identity, time_ns=time_ns))
     if not _gates(work):
         return now, []
     if record is None:
-        return now, [secondary.new(key, target, kind)]
-    if kind == "host" and (incomparable := secondary.incomparable(key, target, record, now)) is not None:
+        return now, [secondary.new(key, target, "host")]
+    if (incomparable := secondary.incomparable(key, target, record, now)) is not None:
         return now, [incomparable]
 
     def final_verdict(found: Sequence[Confirmation]) -> Judgement:
         after_ns, second_ns = secondary.as_on_record(record, now), found[0].time_ns if found else None
-        return secondary.judge_time(key, target, kind, record.time_ns, after_ns, request.measure[kind], second_ns)
+        return secondary.judge_host(key, target, record.time_ns, after_ns, request.measure["host"], second_ns)
 
     judgement = final_verdict(())
     if judgement.verdict in (Verdict.WORSE, Verdict.BETTER):

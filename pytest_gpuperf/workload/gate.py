@@ -129,7 +129,7 @@ def _gate_time(work: TimedWorkload) -> Timed:
     case = _case(work, record)
     if work.request.against is not None:
         sides = [sample_of(one) for one in (work.request.against, work.request)]
-        return _gate_by_blocks(work, case, PairedWorkloads(work.run.device, work.run.timer, sides))
+        return _gate_by_blocks(work, case, PairedWorkloads(work.run.device, work.timer, sides))
     if record is None:
         measured = measure_rounds(work)
         return Timed(measured, time_verdict.new(case, measured.time_ns), problem="there is no baseline")
@@ -147,7 +147,7 @@ def _gate_time(work: TimedWorkload) -> Timed:
 def _case(work: TimedWorkload, record: TimeRecord | None) -> TimeCase:
     run, request, cause, record_ns = work.run, work.request, "", 0.0
     if record is not None and run.revision is None and record.rounds:
-        alike = (record.cache, record.timer) == (request.cache, run.timer.name)
+        alike = (record.cache, record.timer) == (request.cache, work.timer.name)
         record_ns = mean_time_ns(record.rounds) if alike else 0.0
     if request.launch is not None and record is not None and not work.identity.same_execution(record.identity):
         cause = explain(record.identity, work.identity)
@@ -178,7 +178,7 @@ def _not_comparable(measured: Rounds, case: TimeCase, why: str) -> Timed:
 def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord, launch: Launch) -> Timed:
     """Pair the candidate with the baseline's machine code."""
     run, request, problem = work.run, work.request, ""
-    device, timer = run.device, run.timer
+    device, timer = run.device, work.timer
     try:
         baseline = baseline_launch(run, work.key, record, launch)
         reference = CubinReference(device, timer, launch, baseline, reset=request.reset, cache=request.cache)
@@ -267,7 +267,7 @@ def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> T
     case = _widened(work, dataclasses.replace(case, limits=limits, by_process=True))
     try:
         first, kernels = compare_with_revision(
-            run, work.key, work.identity, request.workload, request.reset, case.limits, case.alpha,
+            run, work.key, work.timer, work.identity, request.workload, request.reset, case.limits, case.alpha,
             cache=request.cache, duration_ns=now_ns, budget_s=request.budget_s,
         )  # fmt: skip
     except NotPaired as problem:

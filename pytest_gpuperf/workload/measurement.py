@@ -102,15 +102,6 @@ class Measurement:
         return self._figure(None if host is None else host.time_ns, "host_ns", "measure=('host',)")
 
     @property
-    def elapsed_ns(self) -> float:
-        """Nanoseconds from the first start to the last end of what one run launches, on all streams; gaps count.
-
-        Raises ``NotDeclared`` without ``measure=("elapsed",)``.
-        """
-        elapsed = self._secondary.elapsed
-        return self._figure(None if elapsed is None else elapsed.time_ns, "elapsed_ns", "measure=('elapsed',)")
-
-    @property
     def error(self) -> float:
         """The result of ``accuracy=``.  Raises ``NotDeclared`` without it."""
         return self._figure(self._secondary.accuracy, "error", "accuracy=")

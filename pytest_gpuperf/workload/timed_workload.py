@@ -13,6 +13,7 @@ from functools import cached_property
 
 import scipy
 
+from pytest_gpuperf.device.interface import Timer
 from pytest_gpuperf.judge.decision import Decision
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import ConfirmTask
@@ -20,6 +21,7 @@ from pytest_gpuperf.model.time_record import Identity, TimeRecord
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.compare import compare
 from pytest_gpuperf.timing.cubin_reference import BaselineLaunch, CubinReference
+from pytest_gpuperf.timing.elapsed import ElapsedTimer
 from pytest_gpuperf.timing.rounds import LONG_NS, Rounds, Workload, sample_rounds
 from pytest_gpuperf.workload.request import Request
 
@@ -45,6 +47,11 @@ class TimedWorkload:
     def target(self) -> str:
         """``nvidia-h200``"""
         return self.run.device.facts.slug
+
+    @cached_property
+    def timer(self) -> Timer:
+        """The run's, or one of elapsed time where the test asks for that."""
+        return ElapsedTimer(self.run.timer) if "elapsed" in self.request.measure else self.run.timer
 
     @property
     def baseline(self) -> TimeRecord | None:
@@ -74,7 +81,7 @@ class TimedWorkload:
     def probed_ns(self) -> float:
         """Time of a single run; with a reference, the longer one."""
         slots = [sample_of(one).slot(1, dropped=0) for one in (self.request, self.request.against) if one is not None]
-        return max(times[0] for times in self.run.timer.measure(slots, self.request.cache))
+        return max(times[0] for times in self.timer.measure(slots, self.request.cache))
 
     def expected_ns(self) -> float:
         """About the longer time of baseline and workload."""
@@ -89,7 +96,7 @@ def measure_rounds(work: TimedWorkload, count: int = ROUNDS, budget_s: float | N
     """``count`` rounds in ``budget_s`` seconds, by default those of the request."""
     run = work.run
     return sample_rounds(
-        run.device, run.timer, work.timed, count,
+        run.device, work.timer, work.timed, count,
         budget_s=work.request.budget_s if budget_s is None else budget_s,
         duration_ns=run.recorded_ns or work.probed_ns(),
     )  # fmt: skip
@@ -113,7 +120,7 @@ def record_of(work: TimedWorkload, rounds: tuple[float, ...], kernels: dict[str,
     """The rounds, and the times of a callable's ``kernels``, with all that a baseline has to know of the workload."""
     request, launch = work.request, work.request.launch
     return TimeRecord(
-        identity=work.identity, timer=work.run.timer.name, cache=request.cache, rounds=rounds,
+        identity=work.identity, timer=work.timer.name, cache=request.cache, rounds=rounds,
         kernel=launch.kernel.name if launch else "", symbol=launch.binary.symbol if launch else "",
         cubin=launch.binary.cubin_hash if launch else "",
         grid=launch.grid if launch else None, block=launch.block if launch else None,

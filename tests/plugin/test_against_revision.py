@@ -114,12 +114,15 @@ def test_options_that_the_other_side_lacks_are_left_out_there(project: Suite, op
 def test_another_environment_runs_the_same_working_tree(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     """Uncommitted, and without a worktree: what spills here alone is red, and the packages that differ are named."""
     project.write(with_hog(project), hog_test("__import__('os').environ.get('CHOSEN', '').split()"))
-    project.write("env/bin/python", f'#!/bin/sh\nunset CHOSEN\nexec {sys.executable} "$@"\n')
+    for version in "12":  # of two versions the first one on the path is imported
+        project.write(f"{version}/a-{version}.dist-info/METADATA", f"Name: a\nVersion: {version}\n")
+    packages = f"{project.path}/1:{project.path}/2:$PYTHONPATH"
+    project.write("env/bin/python", f'#!/bin/sh\nunset CHOSEN\nPYTHONPATH={packages} exec {sys.executable} "$@"\n')
     (project.path / "env/bin/python").chmod(0o755)
     compared = (*STATIC, "--gpuperf-against-env=env")
     result = project.run(*compared)
     assert (result.ret, outcome(result)) == (0, {"static": 1}), result.stdout.str()
-    result.stdout.fnmatch_lines(["environments: the same versions"])
+    result.stdout.fnmatch_lines(["environments: a 1 -> none"])
     monkeypatch.setenv("CHOSEN", "-maxrregcount=32")
     result = project.run(*compared, "-n", "1")
     assert (result.ret, outcome(result)) == (1, {"failed": 1}), result.stdout.str()

@@ -105,3 +105,24 @@ def test_callable_without_history_is_compared_with_its_record(
     result.stdout.fnmatch_lines(lines)
     assert "fetch-depth: 0" in result.stdout.str()
     assert "gpuperf-budget" not in result.stdout.str()
+
+
+def test_lost_overlap_is_slower_and_needs_cupti(suite: Suite) -> None:
+    """Times of both sides are elapsed ones then, whatever the other one's test asks for, and the sum is shown too."""
+    for name, text in (PROJECT | {"conftest.py": SIMULATED.replace("Gpu(impl", "Gpu(overlap=0.6, impl")}).items():
+        suite.write(name, text)
+    commit(suite.path, "Overlapping")
+    suite.run(*RECORD).stdout.re_match_lines([r".* us ±\S+ %, elapsed [\d.]+ us"])
+    commit(suite.path, "Baselines")
+    suite.edit("test_suite.py", "gpuperf(steps, ", "gpuperf(steps, measure=('elapsed',), ")
+    suite.run("--gpuperf", "-v").stdout.re_match_lines([r"  steps +.* us ±\S+ % elapsed, sum [\d.]+ us .* SAME"])
+    suite.edit("conftest.py", "overlap=0.6", "overlap=0.96")
+    result = suite.run("--gpuperf")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.re_match_lines([
+        r"steps  SLOWER  on simulated-gpu \(time\)", r".*by 2 pairs of processes: x1\.(59|60)",
+        r" +the sum of its kernels and copies is x(0\.99|1)",
+    ])  # fmt: skip
+    suite.edit("conftest.py", "overlap=0.96, ", "")
+    refused = "*BadArgument: measure='elapsed' needs the CUPTI timer, which sees all streams: pip install *"
+    suite.run("--gpuperf").stdout.fnmatch_lines([refused])

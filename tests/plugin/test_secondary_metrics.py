@@ -125,26 +125,6 @@ def test_host_time_that_is_worse_in_one_process_alone_is_open(measured):
     assert verdicts(measured, "-k", "host") == {"test_host.host": "INCONCLUSIVE"}
 
 
-def test_lost_overlap_is_worse_and_needs_cupti(suite):
-    """The report shows the elapsed time next to the sum."""
-    suite.write("work.cu", FILES["work.cu"])
-    suite.write("conftest.py", CONFTEST)
-    suite.write("test_suite.py", SUITE.partition("def test_memory")[0] + (
-        "def test_overlap(cuda_kernel, gpu, gpuperf):\n    launch = launch_of(cuda_kernel, gpu)\n"
-        "    result = gpuperf(lambda: [launch() for _ in range(3)], name='work', measure=('elapsed',))\n"
-        "    assert 0.5 < result.elapsed_ns / result.time_ns < 1\n"
-    ))  # fmt: skip
-    refused = "*BadArgument: work: measure='elapsed' needs the CUPTI timer, which sees all streams: pip install *"
-    suite.run("--gpuperf").stdout.fnmatch_lines([refused])
-    suite.edit("conftest.py", "sample_sd=0.0001)", "sample_sd=0.0001, overlap=0.6)")
-    suite.run(*RECORD).stdout.fnmatch_lines(["*, elapsed * us*", "2 baselines written"])
-    assert on_record(suite, "test_overlap")["elapsed"]["ratio"] == pytest.approx(0.6, rel=0.01)
-    assert verdicts(suite) == {"test_overlap.elapsed": "SAME"}
-    suite.edit("conftest.py", "overlap=0.6", "overlap=0.96")
-    result = suite.run("--gpuperf")
-    result.stdout.fnmatch_lines(["work  WORSE  on simulated-gpu (elapsed)", "    elapsed time * us -> * us (+60.? %)"])
-
-
 def test_error_that_is_no_number_fails_the_test(measured):
     bodies = [f"gpuperf(launch, accuracy=lambda: {error})" for error in ("float('nan')", "True")]
     result = run_bodies(measured, bodies, "--gpuperf", before=LAUNCH)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judge_samples import KEY
 
-from pytest_gpuperf.judge.secondary import as_on_record, incomparable, judge_exact, judge_time, new, not_asked_for
-from pytest_gpuperf.model.time_record import ElapsedTime, HostTime
+from pytest_gpuperf.judge.secondary import as_on_record, incomparable, judge_exact, judge_host, new, not_asked_for
+from pytest_gpuperf.model.time_record import HostTime
 from pytest_gpuperf.model.verdict import Judgement, SecondaryKind, Verdict
 
 RECORD = HostTime(ratios=(0.5, 0.49, 0.51), time_ns=4000.0, cpu="a CPU", made_by="CPython 3.12")
@@ -68,25 +68,13 @@ def test_a_recorded_figure_that_is_not_asked_for_is_not_measured(kind: Secondary
 
 
 def host(after_ns: float, second_ns: float | None = None, tolerance: float | None = None) -> Judgement:
-    return judge_time(KEY, "nvidia-h200", "host", RECORD.time_ns, after_ns, tolerance, second_ns)
+    return judge_host(KEY, "nvidia-h200", RECORD.time_ns, after_ns, tolerance, second_ns)
 
 
 def test_a_host_time_is_that_of_a_machine_on_which_fixed_work_takes_as_long_as_on_record() -> None:
     now = HostTime(ratios=(1.0,), time_ns=5000.0, cpu="a CPU", made_by="CPython 3.12")
     assert as_on_record(RECORD, now) == 8000.0
     assert as_on_record(RECORD, RECORD) == 4000.0
-
-
-@pytest.mark.parametrize(("time_ns", "ratio", "expected"), [
-    (1600.0, 0.96, 1600.0),  # overlap lost
-    (1200.0, 0.6, 1000.0),  # all of it slower, as with a slower bus
-    (1000.0, 0.9, 1000.0),  # less work in what is hidden
-    (1300.0, 0.66, 1100.0),
-    (800.0, 0.3, 800.0),
-])  # fmt: skip
-def test_elapsed_time_counts_as_its_ratio_agrees(time_ns: float, ratio: float, expected: float) -> None:
-    record, now = ElapsedTime(time_ns=1000.0, ratio=0.6), ElapsedTime(time_ns=time_ns, ratio=ratio)
-    assert as_on_record(record, now) == pytest.approx(expected)
 
 
 GOT_WORSE, GOT_BETTER = "host time got worse", "host time got better"
