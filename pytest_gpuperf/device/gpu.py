@@ -127,8 +127,8 @@ class Gpu:
 
     @property
     def fma_throughput(self) -> float:
-        """FLOP per second of independent single-precision FMAs, two FLOP each; measured at first use."""
-        return self.peak("fma_throughput")
+        """FLOP per second of independent single-precision FMAs, two FLOP each: the roof ``fp32``."""
+        return self.peak("fp32")
 
     @property
     def roofs(self) -> Mapping[str, float]:
@@ -141,7 +141,7 @@ class Gpu:
         return {name: self.peak(name) for name in ROOFS if self.peak(name)}
 
     def peak(self, name: str) -> float:
-        """One of the roofs, or of the peaks above, by its name; 0 where this GPU has none."""
+        """One of the roofs, or ``copy_bandwidth``, by its name; 0 where this GPU has none."""
         if self._no_peaks is not None:
             raise self._no_peaks
         if name not in self.measured_peaks:

@@ -214,7 +214,7 @@ class Device(Protocol):
         """Exclusive use of this GPU (by UUID) among all processes of this machine; waits, with a bound."""
 
     def peak(self, name: str) -> float:
-        """Measure a ceiling, under the lock: ``copy_bandwidth``, ``fma_throughput``, or one of ``model.roofs.ROOFS``.
+        """Measure a ceiling, under the lock: ``copy_bandwidth`` or one of ``model.roofs.ROOFS``.
 
         Per second; 0 where this GPU has no such part.
         """

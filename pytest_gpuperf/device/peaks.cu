@@ -4,16 +4,6 @@
 #define NUMBER float
 #endif
 
-extern "C" __global__ void gpuperf_copy(const float4* __restrict__ from, float4* __restrict__ to)
-{
-    size_t first = (size_t)blockIdx.x * VECTORS * blockDim.x + threadIdx.x;
-    float4 kept[VECTORS];
-#pragma unroll
-    for (int v = 0; v < VECTORS; ++v) kept[v] = from[first + v * blockDim.x];
-#pragma unroll
-    for (int v = 0; v < VECTORS; ++v) to[first + v * blockDim.x] = kept[v];
-}
-
 // Reads `vectors` of 16 bytes, a power of two, over and over: past the L1, or with IN_SHARED out of shared memory.
 extern "C" __global__ void gpuperf_read(const uint4* __restrict__ from, unsigned* out, unsigned vectors, unsigned steps)
 {

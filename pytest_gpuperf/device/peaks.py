@@ -6,6 +6,7 @@ in ``peaks.cu``; matrix products of the tensor cores are cuBLAS's, by CuPy.
 
 from __future__ import annotations
 
+import functools
 import statistics
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,8 +20,8 @@ from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.device.interface import Configuration, Device, Slot, Timer
 
-COPY_BYTES = 1 << 30
-"""Size of each of the two buffers: many times any L2.  Less on a GPU whose memory is short."""
+BUFFER_BYTES = 1 << 30
+"""Of a copy, and of what is read from memory: many times any L2.  Less on a GPU whose memory is short."""
 READ_BYTES = {"l2": 1 << 30, "shared": 6 << 30}
 """What one launch reads out of a small buffer, over and over."""
 SHARED_BYTES = 16 << 10
@@ -31,7 +32,7 @@ THREADS = 256
 VECTORS = 4
 """16-byte loads that a thread has in flight."""
 STEP_BYTES = THREADS * VECTORS * 16
-"""Bytes that one block copies, or reads in one step."""
+"""Bytes that one block reads in one step."""
 FMA_CHAINS = 8
 FMA_STEPS = 8192
 MATRIX = 8192
@@ -52,26 +53,21 @@ def measure_peak(device: Any, name: str) -> float:
 
 
 def _copy(device: Any) -> float:
-    """Bytes read plus written per second, by the driver or by a kernel; of random data, for zeros draw less power."""
-    size = _buffer_bytes(device)
-    source = device.arrays.random(size // 4, "float32", seed=0)
+    """Bytes read plus written per second, by the driver; of random data, for zeros draw less power."""
+    source = device.arrays.random(_buffer_bytes(device) // 4, "float32", seed=0)
     target = device.arrays.empty_like(source)
-    by_kernel = _launch(device, "gpuperf_copy", size // STEP_BYTES, source, target)
-
-    def by_driver() -> None:
-        target.data.copy_from_device_async(source.data, size, device.stream)
-
-    return 2 * size / min(_best_s(device, by_kernel), _best_s(device, by_driver))
+    run = functools.partial(target.data.copy_from_device_async, source.data, source.nbytes, device.stream)
+    return 2 * int(source.nbytes) / _best_s(device, run)
 
 
 def _dram(device: Any) -> float:
-    """The larger one of a copy and of reading alone."""
-    size = _power_of_two(_buffer_bytes(device))
-    return max(_copy(device), _read(device, size, size))
+    """Of reading alone: a copy turns the memory between reading and writing, and is about a tenth slower."""
+    size = _buffer_bytes(device)
+    return _read(device, size, size)
 
 
 def _buffer_bytes(device: Any) -> int:
-    return int(min(COPY_BYTES, device.facts.memory_bytes // 8) // STEP_BYTES * STEP_BYTES)
+    return _power_of_two(min(BUFFER_BYTES, device.facts.memory_bytes // 8))
 
 
 def _power_of_two(most: int) -> int:
@@ -103,6 +99,7 @@ def _multiply_adds(device: Any, c_type: str, dtype: str) -> float:
     return 2 * FMA_CHAINS * FMA_STEPS * blocks * THREADS / _best_s(device, run)
 
 
+@functools.cache
 def _matrix_product(device: Any, dtype: str) -> float:
     """FLOP per second of cuBLAS in float16 or bfloat16 with sums in float32; 0 without tensor cores or cuBLAS."""
     if device.facts.compute_capability < {"float16": (7, 0), "bfloat16": (8, 0)}[dtype]:
@@ -138,7 +135,6 @@ def _fp8(device: Any) -> float:
 
 _MEASURED: Mapping[str, Callable[[Any], float]] = MappingProxyType({
     "copy_bandwidth": _copy,
-    "fma_throughput": lambda device: _multiply_adds(device, "float", "float32"),
     "dram": _dram,
     "l2": lambda device: _read(device, _power_of_two(device.facts.l2_bytes // 3), READ_BYTES["l2"]),
     "shared": lambda device: _read(device, SHARED_BYTES, READ_BYTES["shared"], SHARED_BYTES),

@@ -192,7 +192,7 @@ def time_cells(work: WorkloadEvidence, peaks: Mapping[str, float]) -> TimeCells:
     if work.time is not None:
         time_ns = mean_time_ns(work.time.rounds)
         time = duration(time_ns)
-        declared = ((work.time.bytes, "B/s", "copy_bandwidth"), (work.time.flops, "FLOP/s", "fma_throughput"))
+        declared = ((work.time.bytes, "B/s", "copy_bandwidth"), (work.time.flops, "FLOP/s", "fp32"))
         rates = [_of_peak(each / time_ns * 1e9, unit, peaks.get(peak)) for each, unit, peak in declared if each]
     if figures is not None and figures.before_ns is not None and figures.after_ns is not None:
         time = f"{duration(figures.before_ns)} -> {duration(figures.after_ns)}"

@@ -42,7 +42,7 @@ FACTS = DeviceFacts(
 
 Implementation = Callable[..., None]
 
-PEAKS = {"copy_bandwidth": 4.3e12, "fma_throughput": 6.0e13, "dram": 4.4e12, "l2": 5.7e12, "fp8": 0.0}
+PEAKS = {"copy_bandwidth": 4.3e12, "dram": 4.4e12, "l2": 5.7e12, "fp8": 0.0}
 """Of this GPU; other roofs are 3e13."""
 
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "example_suite" / "claims"
 BEYOND_THE_CATALOGUE = (Path(__file__).parent / "hopper_metrics.txt").read_text(encoding="utf-8").split()
 """Metrics of GH100 that Nsight Compute accepts and no set of the plugin has."""
-PEAKS = {"copy_bandwidth": 4.266e12, "fma_throughput": 6.494e13}
+PEAKS = {"copy_bandwidth": 4.266e12, "fp32": 6.494e13}
 WRONG = (0.0, 0.3, 0.5, 2.0, 3.0)
 """A wrong figure is so many times the right one, one more, and that of no effect or upside down."""
 
