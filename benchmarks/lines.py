@@ -24,7 +24,8 @@ from pages.facts import ARCH, PAIRS, SUITE, Pair, Recorded
 
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compiler import compile_kernel
-from pytest_gpuperf.compile.listing import LINE_INFO, Listing
+from pytest_gpuperf.compile.listing import Listing
+from pytest_gpuperf.compile.source import LINE_INFO
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.stash import run_of

@@ -39,7 +39,6 @@ from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.time_record import Identity, TimeRecord, mean_time_ns
 from pytest_gpuperf.model.verdict import Advice, TimeFigures
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
-from pytest_gpuperf.report.message import hints_of
 
 _LAUNCH = re.compile(r"grid=\((\d+), (\d+), (\d+)\) block=\((\d+), (\d+), (\d+)\)")
 _NUMBER = re.compile(r"([a-z]+)(\d*)=(.+)")
@@ -190,9 +189,7 @@ class WorkloadComparison:
                    if change.direction == "worse"}  # fmt: skip
         python = work.toolchain.lower().startswith(("triton", "numba", "cutlass-dsl", "cutile"))
         advice = tuple(msgspec.structs.replace(one, in_python=python) for one in advise(before, after, figures))
-        if red or hints_of(msgspec.structs.replace(work, advice=advice)):
-            advice = tuple(self.estimates.located(advice, pair._replace(old=old), before, after))
-        return before, after, advice
+        return before, after, tuple(self.estimates.located(advice, pair._replace(old=old), before, after))
 
 
 def explain_each(estimates: Estimates, comparisons: Sequence[WorkloadComparison]) -> Iterator[Explained]:

@@ -107,7 +107,7 @@ def _proven(case: Case, of_shared: bool, of_global: bool) -> Iterator[Finding | 
     if of_global and doubled(lambda usage: usage.global_sectors) and doubled(memory_rules.sectors_per_ideal):
         yield memory_rules.uncoalesced(case)
     narrowed = grew(case.now.global_width, case.was.global_width, PROVEN_GROWTH)
-    as_much = case.was.global_bytes == case.now.global_bytes
+    as_much = (case.was.global_bytes or 0) >= (case.now.global_bytes or 0)
     if of_global and narrowed and as_much and doubled(lambda usage: usage.global_requests):
         yield memory_rules.lost_vectorisation(case)
 

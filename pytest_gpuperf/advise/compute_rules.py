@@ -51,7 +51,9 @@ def division(case: Case) -> Finding | None:
     classes = {name: count if name in MEMORY else count * issued / case.now.issued
                for name, count in case.now.classes.items()}  # fmt: skip
     evidence = (change("divisions and roots with a slow path", was, now, case.per),)
-    return Finding("slow-path division", evidence, slimmer(case.now, issued, classes))
+    # a call of the slow path keeps loads from being issued ahead of it
+    waited = max(case.now.waits.get("global_load", 0) - case.was.waits.get("global_load", 0), 0)
+    return Finding("slow-path division", evidence, slimmer(case.now, issued, classes).quicker(waited=waited))
 
 
 def divergence(case: Case) -> Finding | None:

@@ -30,11 +30,20 @@ def uncoalesced(case: Case) -> Finding | None:
     each, each_now = (ratio(usage.global_sectors, usage.global_requests) or 0 for usage in (case.was, case.now))
     if not grew(ratio(each, case.was.global_width), ratio(each_now, case.now.global_width), SECTOR_GROWTH):
         return None  # as many sectors for fewer lanes: that is divergence
+    if _only_narrower(case):
+        return None
     evidence = [change("bytes used of each sector", SECTOR_BYTES / was, SECTOR_BYTES / now, f"of {SECTOR_BYTES}")]
     if each_now > each:  # of narrower requests, fewer are more
         evidence.insert(0, change("sectors per global request", each, each_now))
     without = _with_traffic(case, case.now, sectors=was / now, requests=1.0)
     return Finding("uncoalesced access", tuple(evidence), without)
+
+
+def _only_narrower(case: Case) -> bool:
+    """Whether lanes lie as far apart as before, and take less at once: that is lost vectorisation."""
+    each, each_now = (ratio(usage.global_sectors, usage.global_requests) for usage in (case.was, case.now))
+    apart = grew(each, each_now, SECTOR_GROWTH) or grew(each_now, each, SECTOR_GROWTH)
+    return not apart and grew(case.now.global_width, case.was.global_width, WIDTH_LOSS)
 
 
 def sectors_per_ideal(usage: Usage) -> float | None:
@@ -123,7 +132,7 @@ def _widened(case: Case, of_global: float, of_shared: float) -> Usage:
     waited = usage.waits.get("shared_load", 0) * (1 - of_shared)
     usage = usage.replace(classes={**usage.classes, "integer": integers})
     usage = usage.quicker(instructions=saved + usage.shared_requests * (1 - of_shared), waited=waited)
-    return _with_traffic(case, usage, sectors=1.0, requests=of_global)
+    return _with_traffic(case, usage, sectors=of_global if _only_narrower(case) else 1.0, requests=of_global)
 
 
 OVERHEAD = frozenset({"integer", "compare", "branch", "move"})

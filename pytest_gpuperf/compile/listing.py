@@ -18,7 +18,7 @@ from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import BadCubin, CompileProblem
 from pytest_gpuperf.compile.compiler import compile_for
 from pytest_gpuperf.compile.machine_code.line_table import Origin, SourceLine, line_table
-from pytest_gpuperf.compile.source import KernelSource
+from pytest_gpuperf.compile.source import LINE_INFO, KernelSource
 from pytest_gpuperf.compile.toolkit import toolkit_folders
 from pytest_gpuperf.compile.warp_model.estimate import KernelCode
 from pytest_gpuperf.model.evidence import StaticProfile
@@ -26,8 +26,6 @@ from pytest_gpuperf.model.evidence import StaticProfile
 Listings = Mapping[tuple[str, str], "Listing"]
 """Sources by SHA-256 of the cubin and symbol of the kernel."""
 NO_LISTINGS: Listings = MappingProxyType({})
-LINE_INFO = "-lineinfo"
-"""Of NVRTC and of nvcc."""
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 """Folders of packages: a line there is nobody's own."""
 

@@ -19,6 +19,8 @@ NVRTC, NVCC = "nvrtc", "nvcc"
 DEFAULTS = ("--std=c++17", "--ftz=true", "--device-as-default-execution-space")
 """Options that CuPy 14 gives a RawKernel: the machine code judged is the one that runs.  The user's come after them."""
 
+LINE_INFO = "-lineinfo"
+"""Of NVRTC and of nvcc: the machine code names the files that it comes from."""
 VERBOSE_ASSEMBLER = "--ptxas-options=-v"
 """Makes the log tell spills; changes no machine code."""
 

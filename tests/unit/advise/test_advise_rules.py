@@ -36,6 +36,8 @@ UNKNOWN = {"spill_store_bytes": None, "spill_load_bytes": None}
 UNCOUNTED = {"before": side(record("a", **UNKNOWN)), "after": side(record("b", stack_bytes=64, **UNKNOWN))}
 STACK = {"after": side(record("b", stack_bytes=16))}
 WIDE = copy(global_width=16.0, global_requests=1.25)
+APART = copy(global_sectors=80.0)
+"""Its lanes lie as far apart, and take a quarter at once."""
 TENSOR = copy(classes={"tensor": 32.0, "fp32": 0.0})
 SPLIT = copy(lanes=31.0, split_branches=1000.0)
 LONGER = copy(lanes=23.0, split_branches=1000.0, issued=400.0)
@@ -66,6 +68,8 @@ SPEAKS: list[Row] = [
     (memory.redundant_traffic, case(now=copy(global_requests=61.0, global_bytes=7808.0, global_sectors=244.0)),
      "global memory accesses 5 -> 61 per warp", False, {"global_sectors": 20}),
     (memory.lost_vectorisation, case(WIDE, COPY), "bytes per global memory access and lane 16 -> 4", False, {}),
+    (memory.lost_vectorisation, case(WIDE, APART), "bytes per global memory access and lane 16 -> 4", False,
+     {"global_sectors": 20}),
     (memory.lost_vectorisation, case(TILE.replace(shared_width=16.0), TILE),
      "bytes per shared memory access and lane 16 -> 4", False, {}),
     (memory.cache_hit_loss, case(copy(dram_bytes=1000.0), copy(dram_bytes=2000.0), counted=True),
@@ -74,9 +78,9 @@ SPEAKS: list[Row] = [
      True, {}),
     (compute.double_precision, case(now=classes(fp64=20.0).replace(issued=104.0)), "fp64 instructions 0 -> 20 per warp",
      True, {"issued": COPY.issued}),
-    (compute.division, case(now=copy(divisions=2.0, issued=140.0)),
+    (compute.division, case(now=copy(divisions=2.0, issued=140.0, waits=WAITS, single_warp_cycles=2740.0)),
      "divisions and roots with a slow path 0 -> 2 per warp", False,
-     {"issued": 140 - 2 * compute.DIVISION_INSTRUCTIONS}),
+     {"issued": 140 - 2 * compute.DIVISION_INSTRUCTIONS, "single_warp_cycles": 1016}),
     (compute.divergence, case(now=copy(lanes=16.0, issued=200.0)), "active lanes per instruction 32 -> 16 of 32", False,
      {"issued": 100}),
     (compute.divergence, case(SPLIT, LONGER.replace(split_branches=1100.0)),
@@ -99,6 +103,7 @@ SILENT: list[tuple[Rule, Case]] = [
     (memory.stack, case(**STACK)),  # a stack that nobody touches
     (memory.stack, case(now=LOCAL, after=side(record("b", stack_bytes=16, spill_store_bytes=16)))),
     (memory.uncoalesced, case(now=copy(global_sectors=20.0 * memory.SECTOR_GROWTH * BELOW))),
+    (memory.uncoalesced, case(WIDE, APART)),
     (memory.bank_conflicts, case(TILE, TILE.replace(shared_wavefronts=4.0 * memory.CONFLICT_GROWTH * BELOW))),
     (memory.bank_conflicts, case(TILE, TILE.replace(shared_wavefronts=16.0, shared_ideal=16.0))),
     (memory.redundant_traffic, case(now=copy(global_bytes=640.0 * memory.TRAFFIC_GROWTH * BELOW))),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from pytest_gpuperf.compile.cache import CompileCache, default_folder
 from pytest_gpuperf.compile.compile_errors import CompileCacheWarning
 from pytest_gpuperf.compile.compiler import compile_for, compile_kernel
 from pytest_gpuperf.compile.nvrtc import Compiled
-from pytest_gpuperf.compile.source import KernelSource
+from pytest_gpuperf.compile.source import LINE_INFO, KernelSource
 
 KEY = "ab" + "0" * 62
 OTHER = "cd" + KEY[2:]
@@ -143,6 +144,10 @@ def test_changed_header_is_compiled_again(cache: CompileCache, tmp_path: Path, c
     made = [compile_kernel(with_header(tmp_path / name, value), "sm_90", cache=cache) for name, value in places]
     assert len(compiled) == 2
     assert made[0] == made[2] == made[3] != made[1]
+    for name in "ab":
+        lined = dataclasses.replace(with_header(tmp_path / name, "1.5f"), options=(LINE_INFO,))
+        compile_kernel(lined, "sm_90", cache=cache)
+    assert len(compiled) == 4, "line information names the checkout"
 
 
 def test_an_include_through_a_macro_is_never_cached(cache: CompileCache, tmp_path: Path, compiled: list[str]) -> None:

@@ -10,10 +10,10 @@ import pytest
 
 from pytest_gpuperf.compile.compile_errors import BadCubin
 from pytest_gpuperf.compile.compiler import compile_kernel
-from pytest_gpuperf.compile.listing import LINE_INFO, Listing, lines_of
+from pytest_gpuperf.compile.listing import Listing, lines_of
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.machine_code.line_table import line_table
-from pytest_gpuperf.compile.source import KernelSource
+from pytest_gpuperf.compile.source import LINE_INFO, KernelSource
 from pytest_gpuperf.compile.warp_model.estimate import KernelCode
 from pytest_gpuperf.model.evidence import KernelBinary
 
