@@ -85,13 +85,10 @@ def test_callable_of_unchanged_files_needs_no_other_process(recorded: Suite, par
         assert not partner.exists()
 
 
-@pytest.mark.parametrize(
-    ("steps", "status", "lines"),
-    [
-        (1000, 1, ["steps  SLOWER *", "*slower than recorded by more than 10 %, in two processes; not paired: *"]),
-        (320, 0, ["*steps  INCONCLUSIVE *", "*x1.02* of its recorded time: nothing is proven below x1.10; not *"]),
-    ],
-)
+@pytest.mark.parametrize(("steps", "status", "lines"), [
+    (1000, 1, ["steps  SLOWER *", "*slower than recorded by more than 10 %, in two processes; not paired: *"]),
+    (320, 0, ["*steps  INCONCLUSIVE *", "*x1.02* of its recorded time: nothing is proven below x1.10; not *"]),
+])  # fmt: skip
 def test_callable_without_history_is_compared_with_its_record(
     recorded: Suite, monkeypatch: pytest.MonkeyPatch, steps: int, status: int, lines: list[str]
 ) -> None:

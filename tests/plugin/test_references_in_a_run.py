@@ -64,14 +64,11 @@ def test_other_results_than_the_reference_s_fail_before_a_time_is_taken(gpu_suit
     assert "needs arrays of its own" in compared(gpu_suite, call="lambda: ours()", more=", outputs=True")
 
 
-@pytest.mark.parametrize(
-    ("more", "problem"),
-    [
-        (", at_least=1, at_most=1", "pass at_least= or at_most=, not both"),
-        (", at_most=0", "a number from 0.01 to 100"),
-        (", outputs={'ours': a}", "outputs= has to name the arrays of each workload"),
-    ],
-)
+@pytest.mark.parametrize(("more", "problem"), [
+    (", at_least=1, at_most=1", "pass at_least= or at_most=, not both"),
+    (", at_most=0", "a number from 0.01 to 100"),
+    (", outputs={'ours': a}", "outputs= has to name the arrays of each workload"),
+])  # fmt: skip
 def test_what_it_does_not_take(gpu_suite: Suite, more: str, problem: str) -> None:
     assert problem in compared(gpu_suite, more=more)
 

@@ -50,28 +50,25 @@ def on_record(store: BaselineStore, records: dict[str, str]) -> None:
     store.write(Update(static={(ARCH, NVRTC, make_key(workload=name)): one for name, one in static_of.items()}))
 
 
-@pytest.mark.parametrize(
-    ("records", "work", "others", "expected"),
-    [
-        pytest.param({"mine": "a", "other": "b"}, ("mine", "b", True), [], "a", id="a launched one has its name's"),
-        pytest.param({"mine": "a"}, ("new", "a", True), [], None, id="or none"),
-        pytest.param({"mine": "a"}, ("mine", ""), [], "a", id="without machine code its name's"),
-        pytest.param({K: "a", f"{K} [-DX]": "b"}, (K, "b"), [], "b", id="code counts more than the name"),
-        pytest.param({"first": "a", K: "b"}, (K, "c"), [], "b", id="changed code has its name's"),
-        pytest.param({"fast": "a"}, (K, "b"), [], "a", id="its launch was not reached"),
-        pytest.param({"other": "a:another"}, (K, "a"), [], None, id="another kernel"),
-        pytest.param(
-            {"k [-DX=1]": "a", "k [-DY]": "b"}, ("k [-DX=2]", "c"), [("k [-DY]", "b")], "a", id="the one that is left"
-        ),
-        pytest.param(
-            {"k [-DX=1]": "a", "k [-DY]": "b"}, ("k [-DY]", "b"), [("k [-DX=2]", "c")], "b", id="beside it its own"
-        ),
-        pytest.param({K: "a"}, ("new", "b"), [(K, "c")], None, id="another has its name"),
-        pytest.param({K: "a"}, ("new", "b"), [("mine", "a", True)], None, id="another has its code"),
-        pytest.param({K: "a", "old": "b"}, (K, "c"), [("new", "a")], "b", id="another has the code of its name's"),
-        pytest.param({K: "a"}, (f"{K} [kernel]", "b"), [(K, "", True)], "a", id="a callable has no machine code"),
-    ],
-)
+@pytest.mark.parametrize(("records", "work", "others", "expected"), [
+    pytest.param({"mine": "a", "other": "b"}, ("mine", "b", True), [], "a", id="a launched one has its name's"),
+    pytest.param({"mine": "a"}, ("new", "a", True), [], None, id="or none"),
+    pytest.param({"mine": "a"}, ("mine", ""), [], "a", id="without machine code its name's"),
+    pytest.param({K: "a", f"{K} [-DX]": "b"}, (K, "b"), [], "b", id="code counts more than the name"),
+    pytest.param({"first": "a", K: "b"}, (K, "c"), [], "b", id="changed code has its name's"),
+    pytest.param({"fast": "a"}, (K, "b"), [], "a", id="its launch was not reached"),
+    pytest.param({"other": "a:another"}, (K, "a"), [], None, id="another kernel"),
+    pytest.param(
+        {"k [-DX=1]": "a", "k [-DY]": "b"}, ("k [-DX=2]", "c"), [("k [-DY]", "b")], "a", id="the one that is left"
+    ),
+    pytest.param(
+        {"k [-DX=1]": "a", "k [-DY]": "b"}, ("k [-DY]", "b"), [("k [-DX=2]", "c")], "b", id="beside it its own"
+    ),
+    pytest.param({K: "a"}, ("new", "b"), [(K, "c")], None, id="another has its name"),
+    pytest.param({K: "a"}, ("new", "b"), [("mine", "a", True)], None, id="another has its code"),
+    pytest.param({K: "a", "old": "b"}, (K, "c"), [("new", "a")], "b", id="another has the code of its name's"),
+    pytest.param({K: "a"}, (f"{K} [kernel]", "b"), [(K, "", True)], "a", id="a callable has no machine code"),
+])  # fmt: skip
 def test_record_that_a_workload_is_compared_with(store, records, work, others, expected) -> None:  # type: ignore[no-untyped-def]
     """A workload is its name and code, and whether it was launched."""
     on_record(store, records)
@@ -96,16 +93,13 @@ def test_an_update_writes_the_records_of_the_workloads_that_launch_the_old_code(
     assert stood_for(kernel, static("a")) == [K]
 
 
-@pytest.mark.parametrize(
-    ("registers", "old", "expected"),
-    [
-        (32, {}, ((32, 32, 1), 0, 2)), (64, {}, ((32, 32, 1), 0, 1)), (64, {"block": (256, 1, 1)}, ((256, 1, 1), 0, 4)),
-        (64, {"block": (1, 1, 1)}, ((1, 1, 1), 0, 32)), (64, {"block": (2, 0, 1)}, ((2, 0, 1), 0, None)),
-        (64, {"block": None}, (None, 0, None)), (64, {"occupancy": None}, ((32, 32, 1), 0, None)),
-        (64, {"block": (256, 1, 1), "dynamic_shared_bytes": 100_000}, ((256, 1, 1), 100_000, 2)),
-        (64, {"block": (256, 1, 1), "dynamic_shared_bytes": -1}, ((256, 1, 1), -1, 4)),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("registers", "old", "expected"), [
+    (32, {}, ((32, 32, 1), 0, 2)), (64, {}, ((32, 32, 1), 0, 1)), (64, {"block": (256, 1, 1)}, ((256, 1, 1), 0, 4)),
+    (64, {"block": (1, 1, 1)}, ((1, 1, 1), 0, 32)), (64, {"block": (2, 0, 1)}, ((2, 0, 1), 0, None)),
+    (64, {"block": None}, (None, 0, None)), (64, {"occupancy": None}, ((32, 32, 1), 0, None)),
+    (64, {"block": (256, 1, 1), "dynamic_shared_bytes": 100_000}, ((256, 1, 1), 100_000, 2)),
+    (64, {"block": (256, 1, 1), "dynamic_shared_bytes": -1}, ((256, 1, 1), -1, 4)),
+])  # fmt: skip
 def test_launch_of_the_old_record(registers: int, old: dict[str, Any], expected: tuple[Any, int, int | None]) -> None:
     """With the occupancy that its registers have there; the old record has 32."""
     bare = msgspec.structs.replace(make_static(registers), block=None, occupancy=None)
@@ -130,29 +124,26 @@ A, B, OF_B = key("test_a"), key("test_b"), key("test_a", module="test_b.py")
 ONE, TWO, THREE = ([key(f"test_{test}[{size}]") for test in "ab"] for size in (1, 2, 3))
 
 
-@pytest.mark.parametrize(
-    ("gone", "new", "renamed"),
-    [
-        pytest.param({A: SAME}, {B: SAME}, {B: A}, id="test"),
-        pytest.param({A: SAME, B: SAME}, {OF_B: SAME}, {OF_B: A}, id="file: same name first"),
-        pytest.param({A: SAME}, {key("test_a", "b"): SAME}, {key("test_a", "b"): A}, id="workload"),
-        pytest.param({A: SAME}, {B: OTHER_CODE}, {}, id="other code"),
-        pytest.param({A: SAME}, {B: OTHER_BLOCK}, {}, id="other launch"),
-        pytest.param({A: SEVEN}, {B: EIGHT}, {}, id="other arguments"),
-        pytest.param({A: SEVEN}, {B: SEVEN}, {B: A}, id="same arguments"),
-        pytest.param({A: CALLABLE}, {B: CALLABLE}, {}, id="callable"),
-        pytest.param(
-            {one[0]: SAME for one in (ONE, TWO, THREE)}, {THREE[1]: SAME, TWO[1]: SAME},
-            {THREE[1]: THREE[0], TWO[1]: TWO[0]}, id="parameters tell equal code apart",
-        ),
-        pytest.param({A: SAME, key("test_a", "b"): SAME}, {key("test_c", "b"): SAME},
-                     {key("test_c", "b"): key("test_a", "b")}, id="its workload's name"),
-        pytest.param({OF_B: SAME, key("test_0"): SAME}, {B: SAME}, {B: key("test_0")}, id="its file"),
-        pytest.param({key("test_a"): SAME, key("test_z", "z"): SAME}, {key("test_z", "y"): SAME},
-                     {key("test_z", "y"): key("test_z", "z")}, id="its test"),
-        pytest.param({TWO[0]: SAME}, {ONE[1]: SAME, TWO[1]: SAME}, {ONE[1]: TWO[0]}, id="none moves twice"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("gone", "new", "renamed"), [
+    pytest.param({A: SAME}, {B: SAME}, {B: A}, id="test"),
+    pytest.param({A: SAME, B: SAME}, {OF_B: SAME}, {OF_B: A}, id="file: same name first"),
+    pytest.param({A: SAME}, {key("test_a", "b"): SAME}, {key("test_a", "b"): A}, id="workload"),
+    pytest.param({A: SAME}, {B: OTHER_CODE}, {}, id="other code"),
+    pytest.param({A: SAME}, {B: OTHER_BLOCK}, {}, id="other launch"),
+    pytest.param({A: SEVEN}, {B: EIGHT}, {}, id="other arguments"),
+    pytest.param({A: SEVEN}, {B: SEVEN}, {B: A}, id="same arguments"),
+    pytest.param({A: CALLABLE}, {B: CALLABLE}, {}, id="callable"),
+    pytest.param(
+        {one[0]: SAME for one in (ONE, TWO, THREE)}, {THREE[1]: SAME, TWO[1]: SAME},
+        {THREE[1]: THREE[0], TWO[1]: TWO[0]}, id="parameters tell equal code apart",
+    ),
+    pytest.param({A: SAME, key("test_a", "b"): SAME}, {key("test_c", "b"): SAME},
+                 {key("test_c", "b"): key("test_a", "b")}, id="its workload's name"),
+    pytest.param({OF_B: SAME, key("test_0"): SAME}, {B: SAME}, {B: key("test_0")}, id="its file"),
+    pytest.param({key("test_a"): SAME, key("test_z", "z"): SAME}, {key("test_z", "y"): SAME},
+                 {key("test_z", "y"): key("test_z", "z")}, id="its test"),
+    pytest.param({TWO[0]: SAME}, {ONE[1]: SAME, TWO[1]: SAME}, {ONE[1]: TWO[0]}, id="none moves twice"),
+])  # fmt: skip
 def test_renamed_workload(
     gone: dict[Key, WorkloadRecords], new: dict[Key, WorkloadRecords], renamed: dict[Key, Key]
 ) -> None:
@@ -167,15 +158,12 @@ def test_kernel_of_same_name_is_found_near_by() -> None:
     assert of_same_kernel(B, WorkloadRecords({}, {}), {A: WorkloadRecords({}, {})}) == []
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        (A, B, "test_a.py::test_a test_a.py::test_b"),
-        (A, OF_B, "test_a.py test_b.py"),
-        (key("test_a[1]"), key("test_b[1]"), "test_a.py::test_a test_a.py::test_b"),
-        (key("test_a[1]"), key("test_a[2]"), "'test_a.py::test_a[1]' 'test_a.py::test_a[2]'"),
-        (A, key("test_a", "b"), "'test_a.py::test_a [k]' 'test_a.py::test_a [b]'"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "words"), [
+    (A, B, "test_a.py::test_a test_a.py::test_b"),
+    (A, OF_B, "test_a.py test_b.py"),
+    (key("test_a[1]"), key("test_b[1]"), "test_a.py::test_a test_a.py::test_b"),
+    (key("test_a[1]"), key("test_a[2]"), "'test_a.py::test_a[1]' 'test_a.py::test_a[2]'"),
+    (A, key("test_a", "b"), "'test_a.py::test_a [k]' 'test_a.py::test_a [b]'"),
+])  # fmt: skip
 def test_move_command_takes_along_what_was_renamed_alike(old: Key, new: Key, words: str) -> None:
     assert move_command(old, new) == f"gpuperf baselines mv {words}"

@@ -132,50 +132,43 @@ def test_a_file_has_a_line_for_each_record_apart_from_its_neighbours() -> None:
 # --- what anybody may have put there -------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"", "line 1: Input data was truncated"),
-        (b"[]", "line 1: Expected `object`"),
-        (b"\xff\xfe{}", "line 1: 'utf-8' codec can't decode"),
-        (b'{"schema":8,"target":"nvidia-h200"}', "its schema is 8, and this pytest-gpuperf reads 7: upgrade"),
-        (b'{"schema":6,"kind":"time","target":"nvidia-h200"}', "and this pytest-gpuperf reads 7: record it again"),
-        (b'{"schema":7,"target":"nvidia-a100"}', "its target is 'nvidia-a100', and it lies in the folder of"),
-        (b'{"schema":7,"target":"nvidia-h200","more":1}', "unknown field `more`"),
-        (b'{"schema":7,"target":"nvidia-h200"}\n{', "line 2: Input data was truncated"),
-        (b'{"schema":7,"target":"nvidia-h200"}\n\n[1]\n', "line 3: Expected `object`, got `array`"),
-        (b'{"schema":7,"target":"\\u001b[31m"}', "there is a control character in a text, or an escaped one"),
-        (b'{"schema":7,"target":"\x1b[31m"}', "there is a control character in a text"),
-        (b"<<<<<<< HEAD\n{}\n=======\n", "line 1 is an unresolved merge conflict"),
-        (b"<<<<<<< HEAD\n", "git checkout --ours -- baselines && pytest --update-baselines=all"),
-        (SAMPLES[1][0] + b">>>>>>> other\n", "is an unresolved merge conflict"),
-        (SAMPLES[1][0] + SAMPLES[1][0].split(b"\n")[2], "the record of test_transpose [padded] is there twice"),
-        (b'{"schema":7,' + b'"x":[' * 200_000, "line 1"),
-        (b"," * 1_200_001, "more than 1200000 values"),
-    ],
-    ids=lambda value: repr(value[:20]) if isinstance(value, bytes) else None,
-)
+@pytest.mark.parametrize(("content", "words"), [
+    (b"", "line 1: Input data was truncated"),
+    (b"[]", "line 1: Expected `object`"),
+    (b"\xff\xfe{}", "line 1: 'utf-8' codec can't decode"),
+    (b'{"schema":8,"target":"nvidia-h200"}', "its schema is 8, and this pytest-gpuperf reads 7: upgrade"),
+    (b'{"schema":6,"kind":"time","target":"nvidia-h200"}', "and this pytest-gpuperf reads 7: record it again"),
+    (b'{"schema":7,"target":"nvidia-a100"}', "its target is 'nvidia-a100', and it lies in the folder of"),
+    (b'{"schema":7,"target":"nvidia-h200","more":1}', "unknown field `more`"),
+    (b'{"schema":7,"target":"nvidia-h200"}\n{', "line 2: Input data was truncated"),
+    (b'{"schema":7,"target":"nvidia-h200"}\n\n[1]\n', "line 3: Expected `object`, got `array`"),
+    (b'{"schema":7,"target":"\\u001b[31m"}', "there is a control character in a text, or an escaped one"),
+    (b'{"schema":7,"target":"\x1b[31m"}', "there is a control character in a text"),
+    (b"<<<<<<< HEAD\n{}\n=======\n", "line 1 is an unresolved merge conflict"),
+    (b"<<<<<<< HEAD\n", "git checkout --ours -- baselines && pytest --update-baselines=all"),
+    (SAMPLES[1][0] + b">>>>>>> other\n", "is an unresolved merge conflict"),
+    (SAMPLES[1][0] + SAMPLES[1][0].split(b"\n")[2], "the record of test_transpose [padded] is there twice"),
+    (b'{"schema":7,' + b'"x":[' * 200_000, "line 1"),
+    (b"," * 1_200_001, "more than 1200000 values"),
+], ids=lambda value: repr(value[:20]) if isinstance(value, bytes) else None)  # fmt: skip
 def test_malformed_content_is_named_with_its_line(content: bytes, words: str) -> None:
     assert words in problem(content)
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "words"),
-    [
-        (["surprise"], 1, "unknown field `surprise`"),
-        (["sessions", 0, "midmeans", 0], "fast", "Expected `float`, got `str`"),
-        (["sessions", 0, "midmeans", 0], 0, "a time is outside of"),
-        (["sessions", 0, "midmeans", 0], 1e300, "a time is outside of"),
-        (["record", "cubin"], "../../../../bin/sh", "its cubin is no SHA-256"),
-        (["record", "secondary", "host", "ratios", 0], 0.0, "a time is outside of"),
-        (["record", "kernel"], "\u202egpj", "an escaped one"),
-        (["record", "profile", "registers"], -1, "test_transpose [padded]: a count is below zero, or too large"),
-        (["record", "profile", "instructions"], 2**60, "a count is below zero, or too large"),
-        (["record", "profile", "opcodes"], {"fp32": 2**70}, "line 3: "),
-        (["record", "profile", "opcodes"], {"a": -1}, "a count is below zero, or too large"),
-        (["record", "block"], [-1, 1, 1], "a count is below zero, or too large"),
-    ],
-)
+@pytest.mark.parametrize(("path", "value", "words"), [
+    (["surprise"], 1, "unknown field `surprise`"),
+    (["sessions", 0, "midmeans", 0], "fast", "Expected `float`, got `str`"),
+    (["sessions", 0, "midmeans", 0], 0, "a time is outside of"),
+    (["sessions", 0, "midmeans", 0], 1e300, "a time is outside of"),
+    (["record", "cubin"], "../../../../bin/sh", "its cubin is no SHA-256"),
+    (["record", "secondary", "host", "ratios", 0], 0.0, "a time is outside of"),
+    (["record", "kernel"], "\u202egpj", "an escaped one"),
+    (["record", "profile", "registers"], -1, "test_transpose [padded]: a count is below zero, or too large"),
+    (["record", "profile", "instructions"], 2**60, "a count is below zero, or too large"),
+    (["record", "profile", "opcodes"], {"fp32": 2**70}, "line 3: "),
+    (["record", "profile", "opcodes"], {"a": -1}, "a count is below zero, or too large"),
+    (["record", "block"], [-1, 1, 1], "a count is below zero, or too large"),
+])  # fmt: skip
 def test_hostile_fields_are_named(path: list[str | int], value: Any, words: str) -> None:
     content, target = SAMPLES[0 if "profile" in path or "block" in path else 1]
     assert words in problem(changed(content, path, value), target)

@@ -140,16 +140,13 @@ def test_machine_code_that_no_record_names_is_swept(store: BaselineStore, root: 
     assert list(stored_cubins(root).values()) == [SHA]
 
 
-@pytest.mark.parametrize(
-    ("update", "words"),
-    [
-        (Update(time={(H200, make_key()): make_time(make_session())}), "its cubin is neither"),
-        (Update(cubins=[b""]), "cannot be stored"),
-        (Update(cubins=[b"x" * (MAX_CUBIN_BYTES + 1)]), "cannot be stored"),
-        (static_update(key=make_key(module="../test_x.py")), "cannot name a baseline file"),
-        (Update(static={("../x", NVRTC, make_key()): make_static()}), "is no baseline target"),
-    ],
-)
+@pytest.mark.parametrize(("update", "words"), [
+    (Update(time={(H200, make_key()): make_time(make_session())}), "its cubin is neither"),
+    (Update(cubins=[b""]), "cannot be stored"),
+    (Update(cubins=[b"x" * (MAX_CUBIN_BYTES + 1)]), "cannot be stored"),
+    (static_update(key=make_key(module="../test_x.py")), "cannot name a baseline file"),
+    (Update(static={("../x", NVRTC, make_key()): make_static()}), "is no baseline target"),
+])  # fmt: skip
 def test_a_refused_update_makes_no_folder(store: BaselineStore, root: Path, update: Update, words: str) -> None:
     with pytest.raises(BaselineError, match=words):
         store.write(update)
@@ -175,15 +172,11 @@ def test_stray_files_are_no_baselines(store: BaselineStore, root: Path) -> None:
 # --- machine code --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("stored", "words"),
-    [
-        (CUBIN, "cannot be read"), (compressed(CUBIN)[:-1], "it is cut off"),
-        (compressed(CUBIN) + b"x", "something follows its end"), (compressed(b"another"), "does not match the name"),
-        (SWELLS, "larger than 3 MB"), (b"x" * (MAX_CUBIN_BYTES + 1), "larger than 3 MB"),
-    ],
-    ids=["plain", "cut", "more", "another", "swells", "large"],
-)  # fmt: skip
+@pytest.mark.parametrize(("stored", "words"), [
+    (CUBIN, "cannot be read"), (compressed(CUBIN)[:-1], "it is cut off"),
+    (compressed(CUBIN) + b"x", "something follows its end"), (compressed(b"another"), "does not match the name"),
+    (SWELLS, "larger than 3 MB"), (b"x" * (MAX_CUBIN_BYTES + 1), "larger than 3 MB"),
+], ids=["plain", "cut", "more", "another", "swells", "large"])  # fmt: skip
 def test_altered_machine_code_is_refused(store: BaselineStore, root: Path, stored: bytes, words: str) -> None:
     store.write(Update(cubins=[CUBIN]))
     (root / "cubins" / f"{SHA}.cubin.z").write_bytes(stored)
@@ -304,18 +297,15 @@ def test_an_architecture_that_no_run_was_asked_for_is_that_of_kernels_until_one_
     assert store.archs_asked() == ("sm_90",), "where kernels name every architecture, all are asked for"
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        ("{", "Input data was truncated"), ('{"schema": 1}', "missing required field"),
-        ('{"schema": 3, "targets": []}', "its schema is 3, and this pytest-gpuperf reads 2"),
-        ('{"schema": 1, "architectures": ["../x"], "gpu_models": []}', "'../x' is no architecture, GPU model"),
-        ('{"schema": 1, "architectures": [], "gpu_models": ["sm_90"]}', "'sm_90' is no architecture, GPU model"),
-        ('{"schema": 2, "architectures": [], "gpu_models": [], "toolchains": ["a\\u001b 1"]}', "is no arch"),
-        (" " * (manifest.MAX_BYTES + 1), "it is larger than 1 MB"), ("<<<<<<< HEAD\n{}", "unresolved merge conflict"),
-        ('{"schema": 1, "x": ' + "[" * 5000, "manifest.json: this baseline cannot be read"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("content", "problem"), [
+    ("{", "Input data was truncated"), ('{"schema": 1}', "missing required field"),
+    ('{"schema": 3, "targets": []}', "its schema is 3, and this pytest-gpuperf reads 2"),
+    ('{"schema": 1, "architectures": ["../x"], "gpu_models": []}', "'../x' is no architecture, GPU model"),
+    ('{"schema": 1, "architectures": [], "gpu_models": ["sm_90"]}', "'sm_90' is no architecture, GPU model"),
+    ('{"schema": 2, "architectures": [], "gpu_models": [], "toolchains": ["a\\u001b 1"]}', "is no arch"),
+    (" " * (manifest.MAX_BYTES + 1), "it is larger than 1 MB"), ("<<<<<<< HEAD\n{}", "unresolved merge conflict"),
+    ('{"schema": 1, "x": ' + "[" * 5000, "manifest.json: this baseline cannot be read"),
+])  # fmt: skip
 def test_one_that_cannot_be_understood_is_refused_and_not_overwritten(listed: Path, content: str, problem: str) -> None:
     (listed / manifest.FILE).write_text(content)
     with pytest.raises(BaselineError, match=r"manifest\.json: this baseline cannot be read") as raised:

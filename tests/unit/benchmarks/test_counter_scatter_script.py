@@ -24,15 +24,11 @@ def report(file: Path, instructions: float, dram: float, cache: str = "cold", **
     return str(file)
 
 
-@pytest.mark.parametrize(
-    ("other", "words"),
-    [
-        ((500, 1.05e8), ""),
-        ((501, 1e8), "test_a.py::test_a [a]: instructions executed 500 -> 501"),
-        ((500, 1.25e8), "test_a.py::test_a [a]: DRAM bytes read 100000000 -> 125000000"),
-    ],
-    ids=["within", "exact", "near-exact"],
-)
+@pytest.mark.parametrize(("other", "words"), [
+    ((500, 1.05e8), ""),
+    ((501, 1e8), "test_a.py::test_a [a]: instructions executed 500 -> 501"),
+    ((500, 1.25e8), "test_a.py::test_a [a]: DRAM bytes read 100000000 -> 125000000"),
+], ids=["within", "exact", "near-exact"])  # fmt: skip
 def test_counters_beyond_their_band_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], other: tuple[float, float], words: str
 ) -> None:

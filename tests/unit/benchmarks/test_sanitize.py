@@ -41,17 +41,13 @@ def test_a_clean_suite_is_green(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert f"def {test}(" in (ROOT / "example_suite" / file).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("answers", "cell"),
-    [
-        ({"_1": "ERROR SUMMARY: 3 errors", "_2": "ERROR SUMMARY: 4 errors"}, "| 7 | 0 | 1 reported"),
-        ({"_2": "nothing"}, "not all ended well"),
-        ({"_2": "ERROR SUMMARY: 0 errors, and a failed test"}, "not all ended well"),
-        ({"control": "ERROR SUMMARY: 0 errors"}, "| 0 | 0 | 0 reported"),
-        ({"_2": "Internal Sanitizer Error: no memory\n= ERROR SUMMARY: 0 errors"}, "| 0 | 1 | 1 reported"),
-    ],
-    ids=["errors", "no end", "failed test", "blind", "internal error"],
-)
+@pytest.mark.parametrize(("answers", "cell"), [
+    ({"_1": "ERROR SUMMARY: 3 errors", "_2": "ERROR SUMMARY: 4 errors"}, "| 7 | 0 | 1 reported"),
+    ({"_2": "nothing"}, "not all ended well"),
+    ({"_2": "ERROR SUMMARY: 0 errors, and a failed test"}, "not all ended well"),
+    ({"control": "ERROR SUMMARY: 0 errors"}, "| 0 | 0 | 0 reported"),
+    ({"_2": "Internal Sanitizer Error: no memory\n= ERROR SUMMARY: 0 errors"}, "| 0 | 1 | 1 reported"),
+], ids=["errors", "no end", "failed test", "blind", "internal error"])  # fmt: skip
 def test_red_outcomes(tmp_path: Path, capsys: pytest.CaptureFixture[str], answers: dict[str, str], cell: str) -> None:
     assert run(tmp_path, "memcheck", **answers) == 1
     assert cell in capsys.readouterr().out

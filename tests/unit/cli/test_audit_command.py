@@ -87,15 +87,11 @@ def test_a_kernel_that_grows_a_stack_frame_fails_by_name_with_its_figures(audit:
     assert (status, said.startswith("new.so\n")) == (1, True)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "status", "words"),
-    [
-        ([TEXT], [TEXT], 0, "6 UNCHANGED"), ([LARGE], [TEXT], 0, "BETTER on sm_80, sm_90: stack frame 24 -> 0 bytes"),
-        ([TEXT], [TEXT, "-DFACTOR=*2.0f"], 0, "4 SAME, 2 UNCHANGED"),
-        ([TEXT], [TEXT, "-DFACTOR=*2.1"], 1, "instructions: fp64 0 ->"),
-    ],
-    ids=["the same", "better", "other code with equal figures", "a double that appears"],
-)  # fmt: skip
+@pytest.mark.parametrize(("old", "new", "status", "words"), [
+    ([TEXT], [TEXT], 0, "6 UNCHANGED"), ([LARGE], [TEXT], 0, "BETTER on sm_80, sm_90: stack frame 24 -> 0 bytes"),
+    ([TEXT], [TEXT, "-DFACTOR=*2.0f"], 0, "4 SAME, 2 UNCHANGED"),
+    ([TEXT], [TEXT, "-DFACTOR=*2.1"], 1, "instructions: fp64 0 ->"),
+], ids=["the same", "better", "other code with equal figures", "a double that appears"])  # fmt: skip
 def test_two_builds_are_compared(audit: Audit, old: list[str], new: list[str], status: int, words: str) -> None:
     found, said = audit(release("b", built(*new)), "--against", release("a", built(*old)))
     assert (found, words in unwrapped(said)) == (status, True)
@@ -140,15 +136,12 @@ def test_kernels_that_came_went_and_were_renamed_are_named(audit: Audit) -> None
 # --- what keeps it from an answer ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["gone.whl", "--against", "k.fatbin"], "gone.whl: cannot be read: No such file"),
-        (["empty.so", "--against", "k.fatbin"], "empty.so: it has no GPU machine code"),
-        (["text.so", "--against", "k.fatbin"], "gpuperf audit: text.so: it has no GPU machine code"),
-        (["sm_90.cubin", "--against", "sm_80.cubin"], "nothing was compared: no kernel is on both sides"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "words"), [
+    (["gone.whl", "--against", "k.fatbin"], "gone.whl: cannot be read: No such file"),
+    (["empty.so", "--against", "k.fatbin"], "empty.so: it has no GPU machine code"),
+    (["text.so", "--against", "k.fatbin"], "gpuperf audit: text.so: it has no GPU machine code"),
+    (["sm_90.cubin", "--against", "sm_80.cubin"], "nothing was compared: no kernel is on both sides"),
+])  # fmt: skip
 def test_what_is_wrong_is_said_with_exit_status_2(audit: Audit, arguments: list[str], words: str) -> None:
     Path("empty.so").touch()
     Path("text.so").write_text("text")
@@ -204,18 +197,15 @@ def told(found: AuditedPairs) -> dict[str, str]:
     return {what: " ".join(names) for what, names in lists.items() if names}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        pytest.param("a=1 b=2", "a=9 b=2", {"kept": "a-a b-b"}, id="of one name"),
-        pytest.param("#1=A #2=B", "#1=X #2=A #3=B", {"kept": "#1-#2 #2-#3", "new": "#1"}, id="a lambda before others"),
-        pytest.param("#2=B #10=C", "#3=X #12=Y", {"kept": "#10-#12 #2-#3"}, id="all lambdas changed"),
-        pytest.param("#1=A #2=B", "#2=X", {"kept": "#2-#2", "removed": "#1"}, id="a symbol that stays"),
-        pytest.param(
-            "old=1 gone=2", "now=1 new=3", {"renamed": "old-now", "removed": "gone", "new": "new"}, id="equal code"
-        ),
-        pytest.param("a=1 a=2", "a=2 a=3", {"kept": "a-a a-a"}, id="several of one name"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "expected"), [
+    pytest.param("a=1 b=2", "a=9 b=2", {"kept": "a-a b-b"}, id="of one name"),
+    pytest.param("#1=A #2=B", "#1=X #2=A #3=B", {"kept": "#1-#2 #2-#3", "new": "#1"}, id="a lambda before others"),
+    pytest.param("#2=B #10=C", "#3=X #12=Y", {"kept": "#10-#12 #2-#3"}, id="all lambdas changed"),
+    pytest.param("#1=A #2=B", "#2=X", {"kept": "#2-#2", "removed": "#1"}, id="a symbol that stays"),
+    pytest.param(
+        "old=1 gone=2", "now=1 new=3", {"renamed": "old-now", "removed": "gone", "new": "new"}, id="equal code"
+    ),
+    pytest.param("a=1 a=2", "a=2 a=3", {"kept": "a-a a-a"}, id="several of one name"),
+])  # fmt: skip
 def test_kernels_are_known_again(old: str, new: str, expected: dict[str, str]) -> None:
     assert told(compared(build(old), build(new))) == expected

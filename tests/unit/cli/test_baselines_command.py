@@ -53,18 +53,15 @@ def test_records_are_listed_by_what_they_are_of(say) -> None:
         assert len(say("list", name).splitlines()) == lines
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "gone", "come"),
-    [
-        (f"{A}::test_x", f"{A}::test_new", "a.py::test_x[", "a.py::test_new["),
-        (f"{A}::test_x[1]", f"{A}::test_x[one]", "test_x[1]", "test_x[one]"),
-        (f"{A}::TestC", f"{A}::TestD", "::TestC::", "::TestD::"),
-        (f"{A}::TestC::test_m [first]", f"{A}::TestC::test_m [1st]", "test_m first", "test_m 1st"),
-        (f"{B}::test_b [k [-DX]]", f"{B}::test_b [k]", "test_b k [-DX]", "test_b k"),
-        (f"{A}::test_x", f"{B}::test_x", "test_a.py::test_x[", "test_b.py::test_x["),
-        (A, "suite/deep/test_c.py", "test_a.py::", "deep/test_c.py::"), ("suite", "suite/deep", "test_", "deep/test_"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("old", "new", "gone", "come"), [
+    (f"{A}::test_x", f"{A}::test_new", "a.py::test_x[", "a.py::test_new["),
+    (f"{A}::test_x[1]", f"{A}::test_x[one]", "test_x[1]", "test_x[one]"),
+    (f"{A}::TestC", f"{A}::TestD", "::TestC::", "::TestD::"),
+    (f"{A}::TestC::test_m [first]", f"{A}::TestC::test_m [1st]", "test_m first", "test_m 1st"),
+    (f"{B}::test_b [k [-DX]]", f"{B}::test_b [k]", "test_b k [-DX]", "test_b k"),
+    (f"{A}::test_x", f"{B}::test_x", "test_a.py::test_x[", "test_b.py::test_x["),
+    (A, "suite/deep/test_c.py", "test_a.py::", "deep/test_c.py::"), ("suite", "suite/deep", "test_", "deep/test_"),
+])  # fmt: skip
 def test_records_follow_a_renaming(store: BaselineStore, say, old: str, new: str, gone: str, come: str) -> None:
     before = {target: names(store, target) for target in store.targets()}
     *moved, last = say("mv", old, new).splitlines()
@@ -76,32 +73,26 @@ def test_records_follow_a_renaming(store: BaselineStore, say, old: str, new: str
     assert all(store.time(H200, one) for one in keys_of(store, H200))
 
 
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (("mv", A), "mv takes OLD NEW: see gpuperf baselines --help"), (("rm",), "rm takes one NAME"),
-        (("list", "a", "b"), "list takes one NAME or none"), (("rm", "none"), "there is no such record"),
-        (("mv", "suite/none.py", A), "there is no such record"), (("mv", A, A), "there is no such record"),
-        (("mv", A, f"{A}::test_x"), "are of different kinds"),
-        (("mv", f"{A}::TestC::test_m [first]", f"{A}::TestC::test_m"), "each as 'NODEID [workload]'"),
-        (("mv", f"{A}::test_x", f"{A}::test_xy"), "has a record already. Nothing was moved. To do: "),
-        (("mv", A, "../test_x.py"), "cannot name a baseline file"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("words", "problem"), [
+    (("mv", A), "mv takes OLD NEW: see gpuperf baselines --help"), (("rm",), "rm takes one NAME"),
+    (("list", "a", "b"), "list takes one NAME or none"), (("rm", "none"), "there is no such record"),
+    (("mv", "suite/none.py", A), "there is no such record"), (("mv", A, A), "there is no such record"),
+    (("mv", A, f"{A}::test_x"), "are of different kinds"),
+    (("mv", f"{A}::TestC::test_m [first]", f"{A}::TestC::test_m"), "each as 'NODEID [workload]'"),
+    (("mv", f"{A}::test_x", f"{A}::test_xy"), "has a record already. Nothing was moved. To do: "),
+    (("mv", A, "../test_x.py"), "cannot name a baseline file"),
+])  # fmt: skip
 def test_an_edit_that_is_none_is_refused(store: BaselineStore, say, words: tuple[str, ...], problem: str) -> None:
     before = names(store)
     assert problem in say(*words, status=1)
     assert names(store) == before
 
 
-@pytest.mark.parametrize(
-    ("name", "left"),
-    [
-        (A, {"sm_90": 1, H200: 1}), (f"{A}::test_x", {"sm_90": 5, H200: 5}), ("sm_90", {H200: 7}),
-        (f"{A}::TestC::test_m [first]", {"sm_90": 6, H200: 6}), (OLD_NVRTC, {"sm_90": 7, H200: 7}),
-        (H200, {"sm_90": 7}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "left"), [
+    (A, {"sm_90": 1, H200: 1}), (f"{A}::test_x", {"sm_90": 5, H200: 5}), ("sm_90", {H200: 7}),
+    (f"{A}::TestC::test_m [first]", {"sm_90": 6, H200: 6}), (OLD_NVRTC, {"sm_90": 7, H200: 7}),
+    (H200, {"sm_90": 7}),
+])  # fmt: skip
 def test_records_go_with_their_machine_code(store: BaselineStore, say, name: str, left: dict[str, int]) -> None:
     gone = say("rm", name).splitlines()[:-1]
     assert all(line.startswith("removed  ") and line.endswith("]") for line in gone)

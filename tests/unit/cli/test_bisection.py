@@ -134,14 +134,11 @@ def test_test_is_the_file_that_the_root_or_the_folder_sees(searched: Searched, n
     assert (found.status, "State 1) made it slower" in found.out) == (0, True)
 
 
-@pytest.mark.parametrize(
-    ("trials", "asked", "said"),
-    [
-        ([GOOD, GOOD], 2, "the bad commit * is not slower than the good one: SAME on sm_90"),
-        ([GOOD, OPEN], 2, "the bad commit * cannot be judged against the good one: not today"),
-        ([OPEN, BAD], 1, "the good commit * is not good: not today"),
-    ],
-)
+@pytest.mark.parametrize(("trials", "asked", "said"), [
+    ([GOOD, GOOD], 2, "the bad commit * is not slower than the good one: SAME on sm_90"),
+    ([GOOD, OPEN], 2, "the bad commit * cannot be judged against the good one: not today"),
+    ([OPEN, BAD], 1, "the good commit * is not good: not today"),
+])  # fmt: skip
 def test_ends_that_cannot_be_are_told(searched: Searched, trials: list[Trial], asked: int, said: str) -> None:
     found = searched(trials)
     assert (found.status, len(found.wanted)) == (1, asked)
@@ -149,16 +146,13 @@ def test_ends_that_cannot_be_are_told(searched: Searched, trials: list[Trial], a
     assert "made it slower" not in found.out
 
 
-@pytest.mark.parametrize(
-    ("good", "named", "folder", "said"),
-    [
-        ("HEAD", "test_hog.py", ".", "is no ancestor of the bad commit"),
-        ("side", "test_hog.py", ".", "git merge-base "),
-        ("nowhere", "test_hog.py", ".", "git knows no revision"),
-        ("", "../test_hog.py", ".", "/test_hog.py lies outside of the repository"),
-        ("", "test_hog.py", "..", "start pytest in the repository of the tests"),
-    ],
-)
+@pytest.mark.parametrize(("good", "named", "folder", "said"), [
+    ("HEAD", "test_hog.py", ".", "is no ancestor of the bad commit"),
+    ("side", "test_hog.py", ".", "git merge-base "),
+    ("nowhere", "test_hog.py", ".", "git knows no revision"),
+    ("", "../test_hog.py", ".", "/test_hog.py lies outside of the repository"),
+    ("", "test_hog.py", "..", "start pytest in the repository of the tests"),
+])  # fmt: skip
 def test_what_git_cannot_answer_is_an_error(searched: Searched, good: str, named: str, folder: str, said: str) -> None:
     found = searched([], named, folder, good)
     assert (found.status, said in found.err, found.wanted) == (1, True, [])
@@ -170,17 +164,14 @@ OLD, ADDED = ("static", Verdict.SAME), ("static", Verdict.NEW)
 WORSE, MISSING = ("static", Verdict.WORSE), ("static", Verdict.NOT_MEASURED)
 
 
-@pytest.mark.parametrize(
-    ("works", "wanted", "answer"),
-    [
-        ([[OLD], [ADDED]], [], "good"), ([[ADDED], [OLD]], [], "good"), ([[ADDED]], [], "undecided"),
-        ([[OLD, ("time", Verdict.NEW)]], [], "undecided"),
-        ([[OLD], [("static", Verdict.UNCHANGED), ADDED]], [], "good"),
-        ([[OLD], [ADDED, ("time", Verdict.INCONCLUSIVE)]], [], "undecided"), ([[WORSE], [ADDED]], [], "bad"),
-        ([[WORSE], [OLD]], [1], "good"), ([[WORSE], [OLD]], [0], "bad"), ([[OLD], [WORSE]], [], "bad"),
-        ([[OLD], [MISSING]], [], "undecided"), ([], [], "undecided"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("works", "wanted", "answer"), [
+    ([[OLD], [ADDED]], [], "good"), ([[ADDED], [OLD]], [], "good"), ([[ADDED]], [], "undecided"),
+    ([[OLD, ("time", Verdict.NEW)]], [], "undecided"),
+    ([[OLD], [("static", Verdict.UNCHANGED), ADDED]], [], "good"),
+    ([[OLD], [ADDED, ("time", Verdict.INCONCLUSIVE)]], [], "undecided"), ([[WORSE], [ADDED]], [], "bad"),
+    ([[WORSE], [OLD]], [1], "good"), ([[WORSE], [OLD]], [0], "bad"), ([[OLD], [WORSE]], [], "bad"),
+    ([[OLD], [MISSING]], [], "undecided"), ([], [], "undecided"),
+])  # fmt: skip
 def test_trial_is_of_what_both_have(works: list[list[tuple[str, Verdict]]], wanted: list[int], answer: str) -> None:
     """Of changed code that only the good end's times could judge, it says nothing; nor of a loss that is not sought."""
     found = []

@@ -104,15 +104,12 @@ def test_folder_elsewhere(root: Path, capsys: pytest.CaptureFixture[str], monkey
     assert "test_scale[1] [scale] on sm_80, sm_90, sm_120: registers 48 -> 40" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["no-such"], "git knows no revision 'no-such'"), (["HEAD~9", "HEAD"], "git knows no revision 'HEAD~9'"),
-        (["--baselines", "none"], "there are no baselines in none, neither at HEAD nor in the working tree: name"),
-        (["HEAD~1"], "{}/manifest.json: this baseline cannot be read: "),
-        (["--baselines", "/"], "git reads no repository at /"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("arguments", "words"), [
+    (["no-such"], "git knows no revision 'no-such'"), (["HEAD~9", "HEAD"], "git knows no revision 'HEAD~9'"),
+    (["--baselines", "none"], "there are no baselines in none, neither at HEAD nor in the working tree: name"),
+    (["HEAD~1"], "{}/manifest.json: this baseline cannot be read: "),
+    (["--baselines", "/"], "git reads no repository at /"),
+])  # fmt: skip
 def test_errors_have_a_remedy(root: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str) -> None:
     if arguments == ["HEAD~1"]:
         (root / "manifest.json").write_text("{")

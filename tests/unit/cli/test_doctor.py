@@ -84,15 +84,12 @@ def test_a_driver_that_is_not_there_or_fails_means_no_time_and_its_words_are_kep
         assert "Driver Not Loaded" in findings[0].detail
 
 
-@pytest.mark.parametrize(
-    ("facts", "name", "says"),
-    [
-        ({"SystemGetCudaDriverVersion_v2": 11080}, "driver", "missing: 580.95.05, CUDA 11.8 too old: CUDA 12 or newer"),
-        ({"DeviceGetCount": 0}, "GPU", "missing: the driver lists none"),
-        ({"DeviceGetMigMode": (1, 1)}, "GPU 0 MIG", "warn: on a slice shares memory bandwidth"),
-        ({"pids": (4711, 42)}, "GPU 0 processes", "warn: other processes compute here: pid 42, 4711"),
-    ],
-)
+@pytest.mark.parametrize(("facts", "name", "says"), [
+    ({"SystemGetCudaDriverVersion_v2": 11080}, "driver", "missing: 580.95.05, CUDA 11.8 too old: CUDA 12 or newer"),
+    ({"DeviceGetCount": 0}, "GPU", "missing: the driver lists none"),
+    ({"DeviceGetMigMode": (1, 1)}, "GPU 0 MIG", "warn: on a slice shares memory bandwidth"),
+    ({"pids": (4711, 42)}, "GPU 0 processes", "warn: other processes compute here: pid 42, 4711"),
+])  # fmt: skip
 def test_a_machine_that_cannot_be_trusted_is_named(machine, facts, name, says):
     machine.plug("GPU-0", **facts)
     finding = found()[name]
@@ -100,15 +97,12 @@ def test_a_machine_that_cannot_be_trusted_is_named(machine, facts, name, says):
     assert is_ready("time", [finding]) == (finding.status == "warn")
 
 
-@pytest.mark.parametrize(
-    ("installed", "says"),
-    [
-        ((), "missing: not installed pip install 'pytest-gpuperf[cuda13]'"),
-        (("cupy-cuda13x",), "ok: cupy-cuda13x 14.2.0"), (("cupy-cuda12x",), "ok: cupy-cuda12x 14.2.0"),
-        (("cupy",), "ok: cupy 14.2.0"),
-        (("cupy-cuda12x", "cupy-cuda13x"), "warn: installed twice: cupy-cuda13x, cupy-cuda12x"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("installed", "says"), [
+    ((), "missing: not installed pip install 'pytest-gpuperf[cuda13]'"),
+    (("cupy-cuda13x",), "ok: cupy-cuda13x 14.2.0"), (("cupy-cuda12x",), "ok: cupy-cuda12x 14.2.0"),
+    (("cupy",), "ok: cupy 14.2.0"),
+    (("cupy-cuda12x", "cupy-cuda13x"), "warn: installed twice: cupy-cuda13x, cupy-cuda12x"),
+])  # fmt: skip
 def test_cupy_is_found_under_each_of_its_names(machine, installed, says):
     for distribution in installed:
         machine.install(distribution, "14.2.0", "cupy")
@@ -151,13 +145,10 @@ def test_the_real_toolchain_is_found():
     assert found["test kernel"].detail.startswith("compiled for sm_90: ")
 
 
-@pytest.mark.parametrize(
-    ("call", "name", "ready"),
-    [
-        ("toolchain", "NVRTC", False), ("disassembler", "nvdisasm", False), ("compile_kernel", "test kernel", False),
-        ("container_reader", "cuobjdump", True),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("call", "name", "ready"), [
+    ("toolchain", "NVRTC", False), ("disassembler", "nvdisasm", False), ("compile_kernel", "test kernel", False),
+    ("container_reader", "cuobjdump", True),
+])  # fmt: skip
 def test_what_fails_names_the_extra_or_the_remedy_that_the_message_has(monkeypatch, call, name, ready):
     remedy = 'pip install "x[static]", or see to CUDA_PATH'
     for message, detail, advice in (
@@ -185,16 +176,12 @@ def test_ncu_and_its_reader(machine, monkeypatch):
     assert (first.status, first.detail, second.status) == ("ok", "2025.3.1.0 at /opt/ncu", "ok")
 
 
-@pytest.mark.parametrize(
-    ("parameters", "capabilities", "status"),
-    [
-        ("RmProfilingAdminOnly: 0\n", "0000000000000000", "ok"),
-        ("RmProfilingAdminOnly: 1\n", "000001ffffffffff", "ok"),
-        ("RmProfilingAdminOnly: 1\n", "00000000a80425fb", "missing"),
-        ("", "000001ffffffffff", "missing"),
-    ],
-    ids=["open", "restricted, administrator", "restricted, container", "no driver"],
-)
+@pytest.mark.parametrize(("parameters", "capabilities", "status"), [
+    ("RmProfilingAdminOnly: 0\n", "0000000000000000", "ok"),
+    ("RmProfilingAdminOnly: 1\n", "000001ffffffffff", "ok"),
+    ("RmProfilingAdminOnly: 1\n", "00000000a80425fb", "missing"),
+    ("", "000001ffffffffff", "missing"),
+], ids=["open", "restricted, administrator", "restricted, container", "no driver"])  # fmt: skip
 def test_permission_follows_the_driver_and_the_capability(machine, parameters, capabilities, status):
     machine.parameters.write_text(parameters)
     machine.status.write_text(f"Name:\tpython\nCapEff:\t{capabilities}\n")

@@ -50,13 +50,10 @@ def test_three_architectures_are_one_kernel_of_cute_s_version(monkeypatch: pytes
     assert made[2].toolchain == "cutlass-dsl 4.8.1, ptxas 12.9.83"
 
 
-@pytest.mark.parametrize(
-    ("compiled", "words"),
-    [
-        (SimpleNamespace(), f"takes what cute.compile.* returned .*, not SimpleNamespace with None: {KEEP}"),
-        (cute_compiled("cute-add-4.8.1-sm_80", __cubin__="/no/a.cubin"), "'/no/a.cubin': .* a FOLDER that is there"),
-    ],
-)
+@pytest.mark.parametrize(("compiled", "words"), [
+    (SimpleNamespace(), f"takes what cute.compile.* returned .*, not SimpleNamespace with None: {KEEP}"),
+    (cute_compiled("cute-add-4.8.1-sm_80", __cubin__="/no/a.cubin"), "'/no/a.cubin': .* a FOLDER that is there"),
+])  # fmt: skip
 def test_what_has_no_machine_code_is_refused_with_the_remedy(compiled: Any, words: str) -> None:
     with pytest.raises(UnsupportedKernel, match=words):
         read_cute(compiled)

@@ -167,17 +167,14 @@ def test_too_much_static_shared_memory_is_explained() -> None:
         compile_kernel(KernelSource(text, "big"), "sm_90")
 
 
-@pytest.mark.parametrize(
-    ("text", "name", "words"),
-    [
-        (TEXT, "copi", 'no kernel "copi" in kernels/copy.cu; there are: copy, inner::hidden, kinds, none, scale, '
-         "shared, shared. Did you mean copy?\nan instance of a template is named with its arguments"),
-        (TEXT, "fil<int>", 'no kernel "fil<int>" in kernels/copy.cu\nthe compiler rejects the expression: identifier'),
-        (TEXT, "shared", "several kernels have this name: give one with its parameters, as listed here\n"
-         "    shared(float*)\n    shared(int*)"),
-        ("#ifdef X\n__global__ void copy() {}\n#endif", "copy", "code in an #if needs its macro, options="),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "name", "words"), [
+    (TEXT, "copi", 'no kernel "copi" in kernels/copy.cu; there are: copy, inner::hidden, kinds, none, scale, '
+     "shared, shared. Did you mean copy?\nan instance of a template is named with its arguments"),
+    (TEXT, "fil<int>", 'no kernel "fil<int>" in kernels/copy.cu\nthe compiler rejects the expression: identifier'),
+    (TEXT, "shared", "several kernels have this name: give one with its parameters, as listed here\n"
+     "    shared(float*)\n    shared(int*)"),
+    ("#ifdef X\n__global__ void copy() {}\n#endif", "copy", "code in an #if needs its macro, options="),
+])  # fmt: skip
 def test_an_unknown_kernel_lists_those_there_are(text: str, name: str, words: str, cache: CompileCache) -> None:
     with pytest.raises(UnknownKernel) as caught:
         compile_kernel(KernelSource(text, name, Path("kernels/copy.cu")), "sm_90", cache=cache)

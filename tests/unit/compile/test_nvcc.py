@@ -85,22 +85,15 @@ def test_a_file_is_compiled_once_in_a_process_and_in_no_cache(stand_in: StandInN
     assert not (tmp_path / "cache").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "kind", "told"),
-    [
-        ('FILE(7): error: identifier "y" is undefined', CompileError, r'^whole.cu:7: identifier "y" is undefined'),
-        ("FILE:1:10: fatal error: no.h: No such file", CompileError, r"^whole.cu:1: no.h: No such file"),
-        (
-            "nvcc fatal   : Unknown option '--foo'",
-            BadOption,
-            r"whole.cu: nvcc rejects an option: Unknown option '--foo'",
-        ),
-        ("nvcc fatal   : Failed to preprocess host compiler properties.", ToolchainMissing, "nvcc does not work here"),
-        ("ptxas error   : too much shared data", CompileError, "^whole.cu: too much shared data"),
-        ('At end of source: error: expected a "}"', CompileError, '^whole.cu: At end of source: error: expected a "}"'),
-        ("", CompileError, "^whole.cu: nvcc failed without a message"),
-    ],
-)
+@pytest.mark.parametrize(("words", "kind", "told"), [
+    ('FILE(7): error: identifier "y" is undefined', CompileError, r'^whole.cu:7: identifier "y" is undefined'),
+    ("FILE:1:10: fatal error: no.h: No such file", CompileError, r"^whole.cu:1: no.h: No such file"),
+    ("nvcc fatal   : Unknown option '--foo'", BadOption, r"whole.cu: nvcc rejects an option: Unknown option '--foo'"),
+    ("nvcc fatal   : Failed to preprocess host compiler properties.", ToolchainMissing, "nvcc does not work here"),
+    ("ptxas error   : too much shared data", CompileError, "^whole.cu: too much shared data"),
+    ('At end of source: error: expected a "}"', CompileError, '^whole.cu: At end of source: error: expected a "}"'),
+    ("", CompileError, "^whole.cu: nvcc failed without a message"),
+])  # fmt: skip
 def test_what_it_refuses(stand_in: StandInNvcc, words: str, kind: type[Exception], told: str) -> None:
     stand_in.refuses(words)
     with pytest.raises(kind, match=told):
@@ -122,14 +115,11 @@ def test_the_real_one_compiles_a_whole_program_and_names_the_line_of_a_mistake()
     assert "gpuperf-nvcc" not in str(problem.value)
 
 
-@pytest.mark.parametrize(
-    ("expression", "name"),
-    [
-        ("ns::copy<real, ns::Way::back>", "ns::copy<float, (ns::Way)1, int>"),
-        ("ns::inner<3>", "ns::(anonymous namespace)::inner<3>"),
-        ("ns::plain", "ns::(anonymous namespace)::plain"),
-    ],
-)
+@pytest.mark.parametrize(("expression", "name"), [
+    ("ns::copy<real, ns::Way::back>", "ns::copy<float, (ns::Way)1, int>"),
+    ("ns::inner<3>", "ns::(anonymous namespace)::inner<3>"),
+    ("ns::plain", "ns::(anonymous namespace)::plain"),
+])  # fmt: skip
 def test_the_real_one_makes_and_names_instances_as_nvrtc_does(expression: str, name: str) -> None:
     need_nvcc()
     text = """using real = float;

@@ -115,19 +115,16 @@ def paths(found: Headers) -> set[Path]:
     return {path for _, _, path in found.found}
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "#include <one.h>",
-        '  #  include\t"one.h"  // why',
-        '#inc\\\nlude "one.h"',
-        '/* of several\n lines */ #include "one.h"',
-        "#ifdef X\n# import <one.h>\n#endif",
-        "#define MY_HAS_INCLUDE(X) __has_include(X)\n#if MY_HAS_INCLUDE(<one.h>)",
-        'const char* s = R"x(/* )" )x";\n#include "one.h"\n/* */',
-        '/* not closed\n#include "one.h"',
-    ],
-)
+@pytest.mark.parametrize("line", [
+    "#include <one.h>",
+    '  #  include\t"one.h"  // why',
+    '#inc\\\nlude "one.h"',
+    '/* of several\n lines */ #include "one.h"',
+    "#ifdef X\n# import <one.h>\n#endif",
+    "#define MY_HAS_INCLUDE(X) __has_include(X)\n#if MY_HAS_INCLUDE(<one.h>)",
+    'const char* s = R"x(/* )" )x";\n#include "one.h"\n/* */',
+    '/* not closed\n#include "one.h"',
+])  # fmt: skip
 def test_every_spelling_of_an_include_is_seen(line: str) -> None:
     assert [name for name, _ in scan(line.encode()).names] == ["one.h"]
 

@@ -73,13 +73,10 @@ def test_library_beside_the_compiler_is_loaded_with_it(monkeypatch: pytest.Monke
     assert str(beside) in Path("/proc/self/maps").read_text()
 
 
-@pytest.mark.parametrize(
-    ("call", "status", "words"),
-    [
-        ("nvrtcGetCUBIN", "INTERNAL_ERROR", r"failed unexpectedly \(NVRTC_ERROR_INTERNAL_ERROR\)"),
-        ("nvrtcCompileProgram", "BUILTIN_OPERATION_FAILURE", "libnvrtc-builtins"),
-    ],
-)
+@pytest.mark.parametrize(("call", "status", "words"), [
+    ("nvrtcGetCUBIN", "INTERNAL_ERROR", r"failed unexpectedly \(NVRTC_ERROR_INTERNAL_ERROR\)"),
+    ("nvrtcCompileProgram", "BUILTIN_OPERATION_FAILURE", "libnvrtc-builtins"),
+])  # fmt: skip
 def test_a_compiler_that_breaks(monkeypatch: pytest.MonkeyPatch, call: str, status: str, words: str) -> None:
     bindings = nvrtc_bindings()
     failed = (getattr(bindings.nvrtcResult, f"NVRTC_ERROR_{status}"),)
@@ -88,16 +85,12 @@ def test_a_compiler_that_breaks(monkeypatch: pytest.MonkeyPatch, call: str, stat
         compile_cubin(SOURCE, "sm_90")
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (None, f"no nvdisasm.*{REMEDY}"),
-        ("", f"nvdisasm does not run.*{REMEDY}"),
-        ("#!/bin/sh\necho 'something else'", "it may not be nvdisasm"),
-        ("#!/bin/sh\nexit 3", "it may not be nvdisasm"),
-    ],
-    ids=["none", "not a program", "of another version", "failing"],
-)
+@pytest.mark.parametrize(("text", "words"), [
+    (None, f"no nvdisasm.*{REMEDY}"),
+    ("", f"nvdisasm does not run.*{REMEDY}"),
+    ("#!/bin/sh\necho 'something else'", "it may not be nvdisasm"),
+    ("#!/bin/sh\nexit 3", "it may not be nvdisasm"),
+], ids=["none", "not a program", "of another version", "failing"])  # fmt: skip
 def test_broken_disassembler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | None, words: str) -> None:
     pathfinder(monkeypatch, None if text is None else script(tmp_path, text))
     with pytest.raises(ToolchainMissing, match=words):
@@ -113,15 +106,11 @@ def use(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str) -> None:
     monkeypatch.setattr(sass, "disassembler", lambda: InstalledTool(path, "1.2.3"))
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("echo \"nvdisasm fatal : Value 'SM120' is not defined\" >&2; exit 1",
-         f"nvdisasm 1.2.3 cannot disassemble code for sm_120: .*SM120.*{REMEDY}"),
-        ("echo '/*0000*/ NOP ;'", "prints 1 instructions of 8 in a form this plugin does not read"),
-    ],
-    ids=["too old", "of another form"],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "words"), [
+    ("echo \"nvdisasm fatal : Value 'SM120' is not defined\" >&2; exit 1",
+     f"nvdisasm 1.2.3 cannot disassemble code for sm_120: .*SM120.*{REMEDY}"),
+    ("echo '/*0000*/ NOP ;'", "prints 1 instructions of 8 in a form this plugin does not read"),
+], ids=["too old", "of another form"])  # fmt: skip
 def test_disassembler_that_cannot_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, words: str) -> None:
     use(monkeypatch, tmp_path, text)
     with pytest.raises(ToolchainMissing, match=words):

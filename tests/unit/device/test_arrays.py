@@ -47,19 +47,16 @@ def test_the_stream_of_a_seed_is_split_mix() -> None:
     assert len({stream_of(seed) for seed in range(-50, 50)}) == 100
 
 
-@pytest.mark.parametrize(
-    ("dtype", "bounds", "asked", "filled"),
-    [
-        ("float16", (), ("gpuperf_uniform", 11, 2.0**-11, 0.0, 1.0), "float32[4,3]"),
-        ("float32", (-2.0, 6.0), ("gpuperf_uniform", 24, 2.0**-24, -2.0, 8.0), "float32[4,3]"),
-        ("float64", (), ("gpuperf_uniform", 53, 2.0**-53, 0.0, 1.0), "float64[4,3]"),
-        ("complex64", (1, 2), ("gpuperf_uniform", 24, 2.0**-24, 1.0, 1.0), "float32[4,3,2]"),
-        ("complex128", (), ("gpuperf_uniform", 53, 2.0**-53, 0.0, 1.0), "float64[4,3,2]"),
-        ("int8", (-3, 5), ("gpuperf_whole", 2**64 - 3, 8), "int8[4,3]"),
-        ("uint64", (), ("gpuperf_whole", 0, 100), "uint64[4,3]"),
-        ("bool", (), ("gpuperf_whole", 0, 2), "uint8[4,3]"),
-    ],
-)
+@pytest.mark.parametrize(("dtype", "bounds", "asked", "filled"), [
+    ("float16", (), ("gpuperf_uniform", 11, 2.0**-11, 0.0, 1.0), "float32[4,3]"),
+    ("float32", (-2.0, 6.0), ("gpuperf_uniform", 24, 2.0**-24, -2.0, 8.0), "float32[4,3]"),
+    ("float64", (), ("gpuperf_uniform", 53, 2.0**-53, 0.0, 1.0), "float64[4,3]"),
+    ("complex64", (1, 2), ("gpuperf_uniform", 24, 2.0**-24, 1.0, 1.0), "float32[4,3,2]"),
+    ("complex128", (), ("gpuperf_uniform", 53, 2.0**-53, 0.0, 1.0), "float64[4,3,2]"),
+    ("int8", (-3, 5), ("gpuperf_whole", 2**64 - 3, 8), "int8[4,3]"),
+    ("uint64", (), ("gpuperf_whole", 0, 100), "uint64[4,3]"),
+    ("bool", (), ("gpuperf_whole", 0, 2), "uint8[4,3]"),
+])  # fmt: skip
 def test_random_numbers_are_uniform_in_their_range(
     arrays: CupyArrays, dtype: str, bounds: tuple[float, ...], asked: tuple[Any, ...], filled: str
 ) -> None:

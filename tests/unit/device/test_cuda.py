@@ -70,14 +70,11 @@ def test_afterwards_the_stream_is_current_that_was(device: CudaDevice, cupy: Fak
     assert cupy.current is mine
 
 
-@pytest.mark.parametrize(
-    ("answer", "first"),
-    [
-        ((0, 0), []),  # nothing set aside, as by default
-        ((0, 1 << 20), ["waited", "reset persisting"]),
-        ((1, 1 << 20), []),  # the driver does not tell
-    ],
-)
+@pytest.mark.parametrize(("answer", "first"), [
+    ((0, 0), []),  # nothing set aside, as by default
+    ((0, 1 << 20), ["waited", "reset persisting"]),
+    ((1, 1 << 20), []),  # the driver does not tell
+])  # fmt: skip
 def test_lines_that_persist_are_ordinary_before_the_flush(
     device: CudaDevice, cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, answer: tuple[int, int], first: list[str]
 ) -> None:

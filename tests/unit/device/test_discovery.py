@@ -115,20 +115,17 @@ def test_a_worker_is_bound_before_cuda_is_asked() -> None:
     assert facts.uuid.startswith("MIG-8a56a4bc"), "a slice is known as such"
 
 
-@pytest.mark.parametrize(
-    ("problem", "missing"),
-    [
-        (RuntimeError("cudaErrorInsufficientDriver: CUDA driver version is insufficient for CUDA runtime"), True),
-        (AssertionError("Torch not compiled with CUDA enabled"), True),
-        (RuntimeError("0 active drivers ([]). There should only be one."), True),
-        (ImportError("libcuda.so.1: cannot open shared object file"), True),
-        (ModuleNotFoundError("No module named 'cupyx'", name="cupyx"), True),
-        (AssertionError("1 of 4 elements differ"), False),
-        (ModuleNotFoundError("No module named 'cupy_helpers'", name="cupyx_own"), False),
-        (RuntimeError("cudaErrorIllegalAddress: an illegal memory access was encountered"), False),
-        (KeyboardInterrupt(), False),
-    ],
-)
+@pytest.mark.parametrize(("problem", "missing"), [
+    (RuntimeError("cudaErrorInsufficientDriver: CUDA driver version is insufficient for CUDA runtime"), True),
+    (AssertionError("Torch not compiled with CUDA enabled"), True),
+    (RuntimeError("0 active drivers ([]). There should only be one."), True),
+    (ImportError("libcuda.so.1: cannot open shared object file"), True),
+    (ModuleNotFoundError("No module named 'cupyx'", name="cupyx"), True),
+    (AssertionError("1 of 4 elements differ"), False),
+    (ModuleNotFoundError("No module named 'cupy_helpers'", name="cupyx_own"), False),
+    (RuntimeError("cudaErrorIllegalAddress: an illegal memory access was encountered"), False),
+    (KeyboardInterrupt(), False),
+])  # fmt: skip
 def test_errors_of_users_code_that_say_that_there_is_no_gpu(problem: BaseException, missing: bool) -> None:
     assert is_missing_device(problem) is missing
 

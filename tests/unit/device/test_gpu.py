@@ -175,14 +175,11 @@ def test_bfloat16_has_units_of_its_own_for_results_that_were_made_float32(wanted
 NAN, INF = math.nan, math.inf
 
 
-@pytest.mark.parametrize(
-    ("got", "wanted", "error"),
-    [
-        (NAN, 1.0, INF), (1.0, NAN, INF), (NAN, NAN, INF), (INF, 1.0, INF), (1.0, INF, INF), (INF, INF, 0),
-        (INF, -INF, INF), (INF, 3.5e38, INF), (0.0, -0.0, 0), (1e-45, 0.0, 1), (0.0, 1e-46, 0.0714),
-        ([1.0, 1 + 2**-20, 1.0], [1.0, 1.0, 1.0], 8), ([], [], 0),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("got", "wanted", "error"), [
+    (NAN, 1.0, INF), (1.0, NAN, INF), (NAN, NAN, INF), (INF, 1.0, INF), (1.0, INF, INF), (INF, INF, 0),
+    (INF, -INF, INF), (INF, 3.5e38, INF), (0.0, -0.0, 0), (1e-45, 0.0, 1), (0.0, 1e-46, 0.0714),
+    ([1.0, 1 + 2**-20, 1.0], [1.0, 1.0, 1.0], 8), ([], [], 0),
+])  # fmt: skip
 def test_nan_is_never_right_and_an_infinity_where_the_reference_is_one(got: Any, wanted: Any, error: float) -> None:
     assert one(np.float32(got), np.float64(wanted)) == pytest.approx(error, rel=1e-2)
 

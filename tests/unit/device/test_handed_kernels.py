@@ -158,15 +158,12 @@ def test_numba_compiles_with_the_decorator_s_options(numba: NumbaCuda, monkeypat
     assert ("launch_bounds" in numba.calls[-1], linked[-1][-1]) == (False, [])
 
 
-@pytest.mark.parametrize(
-    ("metadata", "told"),
-    [
-        ({}, "BLOCK=256, num_warps=2, num_stages=2"),
-        ({"maxnreg": 64}, "BLOCK=256, num_warps=2, num_stages=2, maxnreg=64"),
-        ({"maxnreg": None, "num_consumer_groups": 0}, "BLOCK=256, num_warps=2, num_stages=2"),
-        ({"num_consumer_groups": 2}, "BLOCK=256, num_consumer_groups=2, num_warps=2, num_stages=2"),
-    ],
-)
+@pytest.mark.parametrize(("metadata", "told"), [
+    ({}, "BLOCK=256, num_warps=2, num_stages=2"),
+    ({"maxnreg": 64}, "BLOCK=256, num_warps=2, num_stages=2, maxnreg=64"),
+    ({"maxnreg": None, "num_consumer_groups": 0}, "BLOCK=256, num_warps=2, num_stages=2"),
+    ({"num_consumer_groups": 2}, "BLOCK=256, num_consumer_groups=2, num_warps=2, num_stages=2"),
+])  # fmt: skip
 def test_options_of_an_autotuner_are_told_where_they_do_something(metadata: dict[str, Any], told: str) -> None:
     assert read_triton(compiled(NARROW, **metadata), Config(NARROW, **metadata)).config == told
 
@@ -206,14 +203,11 @@ def test_constants_of_triton_are_given_in_their_places_and_are_no_parameters() -
     assert kernel.launch(16, (x, out, 1, 2.5, 4096)).identity() == launch.identity()  # those at the end may be left out
 
 
-@pytest.mark.parametrize(
-    ("metadata", "configuration"),
-    [
-        ({"num_ctas": 2}, ((8, 3, 1), (128, 1, 1), 0, (False, (2, 1, 1), False))),
-        ({"num_ctas": 4, "cluster_dims": (2, 2)}, ((8, 6, 1), (128, 1, 1), 0, (False, (2, 2, 1), False))),
-        ({"launch_cooperative_grid": True, "launch_pdl": True}, ((4, 3, 1), (128, 1, 1), 0, (True, None, True))),
-    ],
-)
+@pytest.mark.parametrize(("metadata", "configuration"), [
+    ({"num_ctas": 2}, ((8, 3, 1), (128, 1, 1), 0, (False, (2, 1, 1), False))),
+    ({"num_ctas": 4, "cluster_dims": (2, 2)}, ((8, 6, 1), (128, 1, 1), 0, (False, (2, 2, 1), False))),
+    ({"launch_cooperative_grid": True, "launch_pdl": True}, ((4, 3, 1), (128, 1, 1), 0, (True, None, True))),
+])  # fmt: skip
 def test_attributes_of_triton_s_launch_are_kept(metadata: dict[str, Any], configuration: Any) -> None:
     """A program is a cluster of blocks."""
     kernel = made(TritonKernel, read_triton(compiled("add-3.6.0", **metadata)), OWN_ARCH)
@@ -258,32 +252,22 @@ def test_arrays_of_cutile_are_address_shape_and_strides_and_constants_are_left_o
     assert known[:5] == ("address align=256", "int32=64", "int32=1024", "int32=2048", "int32=1")
 
 
-@pytest.mark.parametrize(
-    ("name", "args", "words"),
-    [
-        ("axpy", (2.5, LINE), r"axpy takes 3 arguments \(a, x, y\), and 2 were given"),
-        ("axpy", (2.5, 7, LINE), "axpy takes 15 arguments .* and 9 were given"),
-        (
-            "axpy",
-            (2.5, device_array(8, dtype="float64"), LINE),
-            r"argument x is an array of float64, .* declares float\*",
-        ),
-        ("axpy", (2.5, device_array(8, 8), LINE), "axpy takes 15 arguments .* and 17 were given"),
-        ("transpose", (SQUARE, SQUARE, 2**40, 1j, True), "argument n is the number 1099511627776"),
-        (
-            "add",
-            (LINE, LINE, LINE, 4096, 512),
-            "add: argument BLOCK is 512, but the kernel was compiled for 1024: compile and",
-        ),
-        ("add", (LINE, LINE, LINE, 4096, LINE), "argument BLOCK is an array, but the kernel was compiled for 1024"),
-        ("add", (LINE, LINE, LINE), r"add takes 5 arguments \(x, y, out, n, BLOCK\), and 3 were given"),
-        ("add", (LINE, LINE, LINE, 4096, 1024, 4), "takes 5 arguments .* and 6 were given"),
-        ("add", LINE, "args takes a tuple"),
-        ("softmax", (SQUARE,), r"softmax takes 3 arguments \(1, 2, 3\), and 1 were given"),
-        ("softmax", (3, SQUARE, 1024), "softmax takes 10 arguments .* and 6 were given"),
-        ("softmax", (LINE, SQUARE, 1024), "softmax takes 10 arguments .* and 8 were given"),
-    ],
-)
+@pytest.mark.parametrize(("name", "args", "words"), [
+    ("axpy", (2.5, LINE), r"axpy takes 3 arguments \(a, x, y\), and 2 were given"),
+    ("axpy", (2.5, 7, LINE), "axpy takes 15 arguments .* and 9 were given"),
+    ("axpy", (2.5, device_array(8, dtype="float64"), LINE), r"argument x is an array of float64, .* declares float\*"),
+    ("axpy", (2.5, device_array(8, 8), LINE), "axpy takes 15 arguments .* and 17 were given"),
+    ("transpose", (SQUARE, SQUARE, 2**40, 1j, True), "argument n is the number 1099511627776"),
+    ("add", (LINE, LINE, LINE, 4096, 512),
+     "add: argument BLOCK is 512, but the kernel was compiled for 1024: compile and"),
+    ("add", (LINE, LINE, LINE, 4096, LINE), "argument BLOCK is an array, but the kernel was compiled for 1024"),
+    ("add", (LINE, LINE, LINE), r"add takes 5 arguments \(x, y, out, n, BLOCK\), and 3 were given"),
+    ("add", (LINE, LINE, LINE, 4096, 1024, 4), "takes 5 arguments .* and 6 were given"),
+    ("add", LINE, "args takes a tuple"),
+    ("softmax", (SQUARE,), r"softmax takes 3 arguments \(1, 2, 3\), and 1 were given"),
+    ("softmax", (3, SQUARE, 1024), "softmax takes 10 arguments .* and 6 were given"),
+    ("softmax", (LINE, SQUARE, 1024), "softmax takes 10 arguments .* and 8 were given"),
+])  # fmt: skip
 def test_arguments_not_compiled_for_are_refused(numba: NumbaCuda, name: str, args: Any, words: str) -> None:
     launch = {"add": lambda: of_triton("add-3.6.0").launch(4, args),
               "softmax": lambda: of_cutile("softmax").launch(64, args)}  # fmt: skip
@@ -294,30 +278,24 @@ def test_arguments_not_compiled_for_are_refused(numba: NumbaCuda, name: str, arg
 # --- what is refused -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        ({"device": True}, "it is a device function"),
-        ({"debug": True}, "debug=True makes Numba check for exceptions after each launch"),
-        ({"link": ["more.cu"]}, "it is linked with files"),
-        ({"extensions": [object()]}, "its arguments go through extensions"),
-    ],
-)
+@pytest.mark.parametrize(("options", "why"), [
+    ({"device": True}, "it is a device function"),
+    ({"debug": True}, "debug=True makes Numba check for exceptions after each launch"),
+    ({"link": ["more.cu"]}, "it is linked with files"),
+    ({"extensions": [object()]}, "its arguments go through extensions"),
+])  # fmt: skip
 def test_kernel_that_needs_numba_is_refused(numba: NumbaCuda, options: dict[str, Any], why: str) -> None:
     with pytest.raises(UnsupportedKernel) as caught:
         of_numba(numba, "axpy", **options)
     assert str(caught.value) == f"axpy cannot be launched without Numba: {why}. {UNPAIRED.format('Numba')}"
 
 
-@pytest.mark.parametrize(
-    ("metadata", "declared", "why"),
-    [
-        ({"global_scratch_size": 128}, "*fp32", "it needs scratch memory, global_scratch_size=128"),
-        ({}, "nvTmaDesc", "its argument y is a descriptor that the test made"),
-        ({}, "tensordesc<fp16[64, 64]>", "its argument y is a tensor descriptor that is no tiled one of TMA"),
-        ({}, ("*fp32", "i32"), "its argument y is a tuple"),
-    ],
-)
+@pytest.mark.parametrize(("metadata", "declared", "why"), [
+    ({"global_scratch_size": 128}, "*fp32", "it needs scratch memory, global_scratch_size=128"),
+    ({}, "nvTmaDesc", "its argument y is a descriptor that the test made"),
+    ({}, "tensordesc<fp16[64, 64]>", "its argument y is a tensor descriptor that is no tiled one of TMA"),
+    ({}, ("*fp32", "i32"), "its argument y is a tuple"),
+])  # fmt: skip
 def test_kernel_that_needs_triton_is_refused(metadata: dict[str, Any], declared: Any, why: str) -> None:
     one = compiled("add-3.6.0", **metadata)
     one.src.signature["y"] = declared
@@ -348,21 +326,16 @@ def test_code_that_lacks_what_numba_links_is_refused_with_the_remedy(numba: Numb
         of_numba(numba, "axpy")
 
 
-@pytest.mark.parametrize(
-    ("config", "words"),
-    [
-        (
-            Config(NARROW, BLOCK=1024),
-            "config has BLOCK=1024, but add was compiled with 256: best_config is that of the last call",
-        ),
-        (Config(NARROW, num_warps=4), "config has num_warps=4, but add was compiled with 2: "),
-        (Config(NARROW, maxnreg=64), "config has maxnreg=64, but add was compiled with None: "),
-        *(
-            (one, r"config is a \w+; it takes kernel\.best_config of an autotuned kernel that")
-            for one in ("BLOCK=256", {}, SimpleNamespace(best_config=1), SimpleNamespace(all_kwargs=dict))
-        ),
-    ],
-)
+@pytest.mark.parametrize(("config", "words"), [
+    (Config(NARROW, BLOCK=1024),
+     "config has BLOCK=1024, but add was compiled with 256: best_config is that of the last call"),
+    (Config(NARROW, num_warps=4), "config has num_warps=4, but add was compiled with 2: "),
+    (Config(NARROW, maxnreg=64), "config has maxnreg=64, but add was compiled with None: "),
+    *(
+        (one, r"config is a \w+; it takes kernel\.best_config of an autotuned kernel that")
+        for one in ("BLOCK=256", {}, SimpleNamespace(best_config=1), SimpleNamespace(all_kwargs=dict))
+    ),
+])  # fmt: skip
 def test_a_configuration_that_is_not_this_kernel_s_is_refused(config: Any, words: str) -> None:
     with pytest.raises(BadArgument, match=f"^from_triton: {words}"):
         read_triton(compiled(NARROW), config)
@@ -457,16 +430,13 @@ def test_the_identity_has_what_was_given_to_the_call_and_no_bytes() -> None:
     assert identity.launch == "grid=(16, 1, 1) block=(256, 1, 1) shared=0"
 
 
-@pytest.mark.parametrize(
-    ("enqueued", "words"),
-    [
-        ([], f"the call enqueued 0 kernels, copies and the like on gpu.stream. {ON_STREAM}"),
-        ([ADDED, "fill"], "the call enqueued 2 kernels"),
-        (["fill"], "the call enqueued 1 kernels, copies"),
-        ([ADDED._replace(symbol="other")], f"add_kernel: the call launched other, not the kernel {SYMBOL}"),
-        ([ADDED._replace(parameters=CONTENTS[:3])], r"add_kernel takes 4 arguments .*, and 3 were given"),
-    ],
-)
+@pytest.mark.parametrize(("enqueued", "words"), [
+    ([], f"the call enqueued 0 kernels, copies and the like on gpu.stream. {ON_STREAM}"),
+    ([ADDED, "fill"], "the call enqueued 2 kernels"),
+    (["fill"], "the call enqueued 1 kernels, copies"),
+    ([ADDED._replace(symbol="other")], f"add_kernel: the call launched other, not the kernel {SYMBOL}"),
+    ([ADDED._replace(parameters=CONTENTS[:3])], r"add_kernel takes 4 arguments .*, and 3 were given"),
+])  # fmt: skip
 def test_a_call_that_is_not_one_launch_of_the_kernel_is_refused(enqueued: list[Any], words: str) -> None:
     with pytest.raises(LaunchError, match=words):
         of_cute(*enqueued).launch(lambda: None)
@@ -529,23 +499,16 @@ def test_a_function_of_a_module_is_known_by_the_name_expression_of_its_symbol() 
     assert (code.name, code.source.expression) == ("copy< float >", "copy< float >")
 
 
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: read_cupy(raw("scale"), "other"), "a RawKernel has its name; name='other' is for a RawModule"),
-        (
-            lambda: read_cupy(raw("scale", name="_Z4copyIfEvPT_", name_expressions=["copy<real>"])),
-            "pass the module and the name expression, from_cupy\\(module, 'copy<real>'\\)",
-        ),
-        (
-            lambda: read_cupy(raw("scale", translate_cucomplex=True)),
-            f"CuPy translates its cuComplex.h .*{UNPAIRED.format('CuPy')}",
-        ),
-        (lambda: read_cupy(module("copies")), "takes a RawModule with the name of a kernel"),
-        (lambda: read_cupy(SimpleNamespace()), f"with the name of a kernel, not SimpleNamespace.* {UNPAIRED[:30]}"),
-        (lambda: read_cupy(print), "not builtin_function_or_method"),
-    ],
-)
+@pytest.mark.parametrize(("make", "words"), [
+    (lambda: read_cupy(raw("scale"), "other"), "a RawKernel has its name; name='other' is for a RawModule"),
+    (lambda: read_cupy(raw("scale", name="_Z4copyIfEvPT_", name_expressions=["copy<real>"])),
+     "pass the module and the name expression, from_cupy\\(module, 'copy<real>'\\)"),
+    (lambda: read_cupy(raw("scale", translate_cucomplex=True)),
+     f"CuPy translates its cuComplex.h .*{UNPAIRED.format('CuPy')}"),
+    (lambda: read_cupy(module("copies")), "takes a RawModule with the name of a kernel"),
+    (lambda: read_cupy(SimpleNamespace()), f"with the name of a kernel, not SimpleNamespace.* {UNPAIRED[:30]}"),
+    (lambda: read_cupy(print), "not builtin_function_or_method"),
+])  # fmt: skip
 def test_what_is_no_kernel_of_cupy_s_is_refused_with_the_remedy(make: Any, words: str) -> None:
     with pytest.raises(UnsupportedKernel, match=words):
         make()

@@ -48,18 +48,15 @@ def test_a_wrong_number_of_arguments_lists_both_sides() -> None:
 # --- arrays --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("parameter", "dtype"),
-    [
-        ("float const*", "float32"), ("double*", "float64"), ("int*", "int32"), ("int*", "uint32"),
-        ("unsigned char*", "int8"), ("bool*", "uint8"), ("void*", "complex64"), ("__half*", "float16"),
-        ("__half const*", "uint16"), ("pointer", "float64"), (ADDRESS_OR_NUMBER, "float64"),
-        ("float4*", "float32"), ("float2*", "complex64"), ("uint4*", "uint32"),
-        ("longlong2*", "int64"), ("double4_16a*", "float64"), ("thrust::complex<float>*", "complex64"),
-        ("cuda::std::__4::complex<double>*", "complex128"), ("Pixel*", "int16"), ("float const (*) [32]", "float32"),
-        ("float**", "uint64"), ("float const* __restrict__", "float32"), (8, "float64"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("parameter", "dtype"), [
+    ("float const*", "float32"), ("double*", "float64"), ("int*", "int32"), ("int*", "uint32"),
+    ("unsigned char*", "int8"), ("bool*", "uint8"), ("void*", "complex64"), ("__half*", "float16"),
+    ("__half const*", "uint16"), ("pointer", "float64"), (ADDRESS_OR_NUMBER, "float64"),
+    ("float4*", "float32"), ("float2*", "complex64"), ("uint4*", "uint32"),
+    ("longlong2*", "int64"), ("double4_16a*", "float64"), ("thrust::complex<float>*", "complex64"),
+    ("cuda::std::__4::complex<double>*", "complex128"), ("Pixel*", "int16"), ("float const (*) [32]", "float32"),
+    ("float**", "uint64"), ("float const* __restrict__", "float32"), (8, "float64"),
+])  # fmt: skip
 def test_an_array_of_the_pointed_to_type_fits(parameter: str | int, dtype: str) -> None:
     array = floats(1024, 32, dtype=dtype)
     argument = fit(parameter, array)
@@ -109,17 +106,14 @@ def test_addresses_are_taken_where_a_pointer_fits_and_do_not_enter_the_identity(
 # --- numbers -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("parameter", "value", "type_"),
-    [
-        ("int", 2**31 - 1, np.int32), ("unsigned int", 7, np.uint32), ("float", 7, np.float32),
-        ("float", 0.1, np.float32), ("double", 2, np.float64), ("bool", True, np.bool_), ("long", -1, np.int64),
-        ("short", -1, np.int16), ("__half", 0.5, np.float16), ("float", float("inf"), np.float32), (4, -7, np.int32),
-        (4, 2**32 - 1, np.uint32), (8, 2**63, np.uint64), (1, 255, np.uint8), (1, True, np.bool_), (2, -1, np.int16),
-        (4, 0.5, np.float32), (8, 0.5, np.float64), (4, True, np.int32), ("32-bit integer", 2**32 - 1, np.uint32),
-        ("8-bit integer", True, np.bool_), (ADDRESS_OR_NUMBER, 7, np.int64), (ADDRESS_OR_NUMBER, 2**63, np.uint64),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("parameter", "value", "type_"), [
+    ("int", 2**31 - 1, np.int32), ("unsigned int", 7, np.uint32), ("float", 7, np.float32),
+    ("float", 0.1, np.float32), ("double", 2, np.float64), ("bool", True, np.bool_), ("long", -1, np.int64),
+    ("short", -1, np.int16), ("__half", 0.5, np.float16), ("float", float("inf"), np.float32), (4, -7, np.int32),
+    (4, 2**32 - 1, np.uint32), (8, 2**63, np.uint64), (1, 255, np.uint8), (1, True, np.bool_), (2, -1, np.int16),
+    (4, 0.5, np.float32), (8, 0.5, np.float64), (4, True, np.int32), ("32-bit integer", 2**32 - 1, np.uint32),
+    ("8-bit integer", True, np.bool_), (ADDRESS_OR_NUMBER, 7, np.int64), (ADDRESS_OR_NUMBER, 2**63, np.uint64),
+])  # fmt: skip
 def test_a_python_number_takes_the_type_of_its_parameter(parameter: str | int, value: Any, type_: type) -> None:
     argument = fit(parameter, value)
     assert type(argument.value) is type_
@@ -127,17 +121,14 @@ def test_a_python_number_takes_the_type_of_its_parameter(parameter: str | int, v
     assert argument.entry == f"{np.dtype(type_)}={argument.value.item()}"
 
 
-@pytest.mark.parametrize(
-    ("parameter", "value", "words"),
-    [
-        ("int", 2**31, "the number 2147483648"), ("unsigned int", -1, "the number -1"), (4, 2**32, "the number"),
-        ("float", 1e39, "the number"), ("__half", 1e6, "the number"), ("int", 1.0, "the number 1.0"),
-        (2, 0.5, "or a NumPy scalar of that type"), (12, 1, "a NumPy scalar"), ("32-bit integer", 2**40, "the number"),
-        (ADDRESS_OR_NUMBER, 1.5, "the number 1.5"), ("pointer", 5, "pass an array, None or array.data"),
-        ("float*", 5, "pass an array, None or array.data"), ("int", "x", "is str"), ("int", 1j, "is complex"),
-        ("float2", (1.0, 2.0), "is tuple"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("parameter", "value", "words"), [
+    ("int", 2**31, "the number 2147483648"), ("unsigned int", -1, "the number -1"), (4, 2**32, "the number"),
+    ("float", 1e39, "the number"), ("__half", 1e6, "the number"), ("int", 1.0, "the number 1.0"),
+    (2, 0.5, "or a NumPy scalar of that type"), (12, 1, "a NumPy scalar"), ("32-bit integer", 2**40, "the number"),
+    (ADDRESS_OR_NUMBER, 1.5, "the number 1.5"), ("pointer", 5, "pass an array, None or array.data"),
+    ("float*", 5, "pass an array, None or array.data"), ("int", "x", "is str"), ("int", 1j, "is complex"),
+    ("float2", (1.0, 2.0), "is tuple"),
+])  # fmt: skip
 def test_a_number_that_does_not_fit_is_refused(parameter: str | int, value: Any, words: str) -> None:
     assert words in refusal(parameter, value)
 
@@ -156,16 +147,13 @@ def test_an_integer_of_unknown_type_keeps_its_value_or_is_refused(value: int, si
 # --- NumPy scalars -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("parameter", "value", "fits"),
-    [
-        ("32-bit integer", np.uint32(3), True), ("8-bit integer", np.bool_(True), True), ("int", np.uint32(3), True),
-        (ADDRESS_OR_NUMBER, np.int64(3), True), ("float", np.float32(3), True), (4, np.float32(3), True),
-        ("Pixel", np.int64(3), True), ("float2", np.complex64(3), True), ("int", np.int64(3), False),
-        ("float", np.int32(3), False), ("int", np.float32(3), False), (8, np.float32(3), False),
-        ("float*", np.float64(3), False), ("32-bit integer", np.float32(3), False), ("pointer", np.float64(3), False),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("parameter", "value", "fits"), [
+    ("32-bit integer", np.uint32(3), True), ("8-bit integer", np.bool_(True), True), ("int", np.uint32(3), True),
+    (ADDRESS_OR_NUMBER, np.int64(3), True), ("float", np.float32(3), True), (4, np.float32(3), True),
+    ("Pixel", np.int64(3), True), ("float2", np.complex64(3), True), ("int", np.int64(3), False),
+    ("float", np.int32(3), False), ("int", np.float32(3), False), (8, np.float32(3), False),
+    ("float*", np.float64(3), False), ("32-bit integer", np.float32(3), False), ("pointer", np.float64(3), False),
+])  # fmt: skip
 def test_numpy_scalar_that_fits_passes_as_it_is(parameter: str | int, value: Any, fits: bool) -> None:
     if fits:
         assert fit(parameter, value).value is value
@@ -220,14 +208,11 @@ def test_arrays_are_the_candidate_s_and_numbers_those_on_record() -> None:
     assert formed(FLOATS, "float32[64]", "int32=64") == (A, B, 64)
 
 
-@pytest.mark.parametrize(
-    ("entry", "value"),
-    [
-        ("bool=True", np.bool_(True)), ("int8=-3", np.int8(-3)), ("uint64=18446744073709551615", np.uint64(2**64 - 1)),
-        ("float16=1.5", np.float16(1.5)), ("float32=inf", np.float32(np.inf)), ("float64=1e-300", np.float64(1e-300)),
-        ("complex64=(1+2j)", np.complex64(1 + 2j)), ("null", np.uint64(0)),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("entry", "value"), [
+    ("bool=True", np.bool_(True)), ("int8=-3", np.int8(-3)), ("uint64=18446744073709551615", np.uint64(2**64 - 1)),
+    ("float16=1.5", np.float16(1.5)), ("float32=inf", np.float32(np.inf)), ("float64=1e-300", np.float64(1e-300)),
+    ("complex64=(1+2j)", np.complex64(1 + 2j)), ("null", np.uint64(0)),
+])  # fmt: skip
 def test_a_number_is_formed_in_its_own_type(entry: str, value: np.generic) -> None:
     found = formed(FLOATS, FLOATS, entry, parameters=(8, 8, value.itemsize))[2]
     assert (found, found.dtype) == (value, value.dtype)
@@ -240,21 +225,18 @@ def test_arrays_of_several_kinds_are_matched_each_in_their_order() -> None:
     assert found == (B, A, B + 512)
 
 
-@pytest.mark.parametrize(
-    ("entries", "words"),
-    [
-        ((FLOATS, FLOATS), r"takes 3 arguments \(.*\), and 2 were given"),
-        ((FLOATS, "float32[65]", "int32=64"), r"the record names 1 arrays float32\[64\], and this launch has 2"),
-        ((FLOATS, "float64[64]", "int32=64"), r"names 1 arrays float32\[64\], and this launch has 2"),
-        ((FLOATS, "float32[8,8] order=F", "int32=64"), "and this launch has"),
-        ((FLOATS, FLOATS, "void96=0x00"), "argument 3 was 'void96=0x00', which cannot be made again from the record"),
-        ((FLOATS, FLOATS, "address align=16"), "argument 3 was 'address align=16'"),
-        ((FLOATS, FLOATS, "int32=2147483648"), "argument 3 was 'int32=2147483648', which cannot be made"),
-        ((FLOATS, FLOATS, "int32=" + "9" * 5000), "argument 3 was 'int32=9"),
-        ((FLOATS, FLOATS, "int64=64"), "int64, but the kernel declares a parameter of 4 bytes"),
-        ((FLOATS, FLOATS, FLOATS), "names 3 arrays"),
-    ],
-)
+@pytest.mark.parametrize(("entries", "words"), [
+    ((FLOATS, FLOATS), r"takes 3 arguments \(.*\), and 2 were given"),
+    ((FLOATS, "float32[65]", "int32=64"), r"the record names 1 arrays float32\[64\], and this launch has 2"),
+    ((FLOATS, "float64[64]", "int32=64"), r"names 1 arrays float32\[64\], and this launch has 2"),
+    ((FLOATS, "float32[8,8] order=F", "int32=64"), "and this launch has"),
+    ((FLOATS, FLOATS, "void96=0x00"), "argument 3 was 'void96=0x00', which cannot be made again from the record"),
+    ((FLOATS, FLOATS, "address align=16"), "argument 3 was 'address align=16'"),
+    ((FLOATS, FLOATS, "int32=2147483648"), "argument 3 was 'int32=2147483648', which cannot be made"),
+    ((FLOATS, FLOATS, "int32=" + "9" * 5000), "argument 3 was 'int32=9"),
+    ((FLOATS, FLOATS, "int64=64"), "int64, but the kernel declares a parameter of 4 bytes"),
+    ((FLOATS, FLOATS, FLOATS), "names 3 arrays"),
+])  # fmt: skip
 def test_what_cannot_be_formed_again_is_named(entries: tuple[str, ...], words: str) -> None:
     with pytest.raises(LaunchError, match=words):
         formed(*entries)

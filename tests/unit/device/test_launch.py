@@ -49,22 +49,19 @@ def test_what_is_no_grid_is_refused(given: Any) -> None:
 BEYOND = r"grid=\(2147483648, 1, 1\) is beyond the device's limit of \(2147483647, 65535, 65535\)"
 
 
-@pytest.mark.parametrize(
-    ("binary", "configuration", "words"),
-    [
-        ({}, {"grid": 2**31}, BEYOND),
-        ({}, {"block": (1, 1, 65)}, r"limit of \(1024, 1024, 64\)"),
-        ({}, {"block": (32, 33)}, "has 1056 threads, but the device or its __launch_bounds__ allow 1024"),
-        ({"bound": 256}, {"block": (32, 9)}, "288 threads, but the device or its __launch_bounds__ allow 256"),
-        ({"required_block": (32, 4, 1)}, {"block": 128}, r"\(128, 1, 1\), .* requires block=\(32, 4, 1\)"),
-        ({}, {"shared_bytes": -1}, "-1 of dynamic shared memory"),
-        ({}, {"shared_bytes": 1.5}, "shared_bytes=1.5: it takes a whole number"),
-        ({}, {"shared_bytes": 227 * 1024 + 1}, "beyond the device's limit of 232448"),
-        ({}, {"cluster": 16, "grid": 32}, "more than 8 blocks"),
-        ({}, {"cluster": (1, 2), "grid": (2, 3)}, r"does not divide grid=\(2, 3, 1\)"),
-        ({}, {"args": np.zeros(4)}, "args takes a tuple"),
-    ],
-)
+@pytest.mark.parametrize(("binary", "configuration", "words"), [
+    ({}, {"grid": 2**31}, BEYOND),
+    ({}, {"block": (1, 1, 65)}, r"limit of \(1024, 1024, 64\)"),
+    ({}, {"block": (32, 33)}, "has 1056 threads, but the device or its __launch_bounds__ allow 1024"),
+    ({"bound": 256}, {"block": (32, 9)}, "288 threads, but the device or its __launch_bounds__ allow 256"),
+    ({"required_block": (32, 4, 1)}, {"block": 128}, r"\(128, 1, 1\), .* requires block=\(32, 4, 1\)"),
+    ({}, {"shared_bytes": -1}, "-1 of dynamic shared memory"),
+    ({}, {"shared_bytes": 1.5}, "shared_bytes=1.5: it takes a whole number"),
+    ({}, {"shared_bytes": 227 * 1024 + 1}, "beyond the device's limit of 232448"),
+    ({}, {"cluster": 16, "grid": 32}, "more than 8 blocks"),
+    ({}, {"cluster": (1, 2), "grid": (2, 3)}, r"does not divide grid=\(2, 3, 1\)"),
+    ({}, {"args": np.zeros(4)}, "args takes a tuple"),
+])  # fmt: skip
 def test_impossible_launch_is_refused(binary: dict[str, Any], configuration: dict[str, Any], words: str) -> None:
     with pytest.raises(LaunchError, match=words):
         make_kernel(**binary).launch(**{"grid": 1, "block": 1, **configuration})
@@ -98,19 +95,13 @@ def test_a_launch_loads_once_and_hands_over_fitted_arguments() -> None:
 # --- cooperative launches and clusters -----------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("given", "attributes", "entry"),
-    [
-        ({"cooperative": True}, (True, None, False), " cooperative"),
-        ({"cluster": 2}, (False, (2, 1, 1), False), " cluster=(2, 1, 1)"),
-        ({"pdl": True}, (False, None, True), " pdl"),
-        (
-            {"cooperative": True, "cluster": (2, 2), "pdl": True},
-            (True, (2, 2, 1), True),
-            " cooperative cluster=(2, 2, 1) pdl",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("given", "attributes", "entry"), [
+    ({"cooperative": True}, (True, None, False), " cooperative"),
+    ({"cluster": 2}, (False, (2, 1, 1), False), " cluster=(2, 1, 1)"),
+    ({"pdl": True}, (False, None, True), " pdl"),
+    ({"cooperative": True, "cluster": (2, 2), "pdl": True}, (True, (2, 2, 1), True),
+     " cooperative cluster=(2, 2, 1) pdl"),
+])  # fmt: skip
 def test_attributes_reach_the_driver_and_the_identity(given: Any, attributes: Any, entry: str) -> None:
     device = NotingDevice()
     kernel = make_kernel(device=device, native="sm_90")
@@ -171,15 +162,12 @@ def test_the_content_is_part_of_the_identity(kernel: Kernel) -> None:
     assert launch.identity().same_execution(first)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "told"),
-    [
-        ("weight", WEIGHTS, r"no __constant__ or __device__ variable of that name; it has .*weights \(36 bytes\)"),
-        ("weights", WEIGHTS[:8], "given numpy.ndarray of 32 bytes: it takes a NumPy array or scalar of 36"),
-        ("weights", [1.0] * 9, "was given builtins.list of no bytes: it takes a NumPy array or scalar"),
-        ("$str", np.int16(1), "no __constant__ or __device__ variable"),
-    ],
-)
+@pytest.mark.parametrize(("name", "value", "told"), [
+    ("weight", WEIGHTS, r"no __constant__ or __device__ variable of that name; it has .*weights \(36 bytes\)"),
+    ("weights", WEIGHTS[:8], "given numpy.ndarray of 32 bytes: it takes a NumPy array or scalar of 36"),
+    ("weights", [1.0] * 9, "was given builtins.list of no bytes: it takes a NumPy array or scalar"),
+    ("$str", np.int16(1), "no __constant__ or __device__ variable"),
+])  # fmt: skip
 def test_what_is_refused(kernel: Kernel, name: str, value: Any, told: str) -> None:
     with pytest.raises(LaunchError, match=told):
         kernel.set_constant(name, value)

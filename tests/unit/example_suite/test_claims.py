@@ -34,20 +34,17 @@ def claim(**given: Any) -> Any:
     return main.Claim("family", {"kind": "time", "unit": "x", **given})
 
 
-@pytest.mark.parametrize(
-    ("given", "verdicts"),
-    [
-        ({"says": 2.0}, {1.71: main.REPRODUCED, 2.4: main.MORE, 1.6: main.LESS, 1.005: main.CONTRADICTED}),
-        ({"says": 0.5}, {0.5: main.REPRODUCED, 0.3: main.MORE, 0.8: main.LESS, 1.2: main.CONTRADICTED}),
-        ({"says": [1, None]}, {1.1: main.REPRODUCED, 1.001: main.CONTRADICTED}),
-        ({"says": 1.0, "gpu": "any"}, {1.1: main.REPRODUCED, 1.2: main.CONTRADICTED}),
-        ({"says": 3.0, "can": True}, {1.1: main.REPRODUCED, 9.0: main.REPRODUCED, 1.0: main.CONTRADICTED}),
-        ({"says": 90, "unit": "%", "gpu": "Titan V"}, {85.0: main.REPRODUCED, 50.0: main.NOT_COMPARABLE}),
-        ({"says": 32, "unit": "sectors", "exact": True, "gpu": "any"}, {32: main.REPRODUCED, 33: main.CONTRADICTED}),
-        ({"says": 2.0, "origin": "erratum"}, {2.0: main.ERRATUM}),
-        ({"why": "no such chip"}, {2.0: main.NOT_COMPARABLE}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("given", "verdicts"), [
+    ({"says": 2.0}, {1.71: main.REPRODUCED, 2.4: main.MORE, 1.6: main.LESS, 1.005: main.CONTRADICTED}),
+    ({"says": 0.5}, {0.5: main.REPRODUCED, 0.3: main.MORE, 0.8: main.LESS, 1.2: main.CONTRADICTED}),
+    ({"says": [1, None]}, {1.1: main.REPRODUCED, 1.001: main.CONTRADICTED}),
+    ({"says": 1.0, "gpu": "any"}, {1.1: main.REPRODUCED, 1.2: main.CONTRADICTED}),
+    ({"says": 3.0, "can": True}, {1.1: main.REPRODUCED, 9.0: main.REPRODUCED, 1.0: main.CONTRADICTED}),
+    ({"says": 90, "unit": "%", "gpu": "Titan V"}, {85.0: main.REPRODUCED, 50.0: main.NOT_COMPARABLE}),
+    ({"says": 32, "unit": "sectors", "exact": True, "gpu": "any"}, {32: main.REPRODUCED, 33: main.CONTRADICTED}),
+    ({"says": 2.0, "origin": "erratum"}, {2.0: main.ERRATUM}),
+    ({"why": "no such chip"}, {2.0: main.NOT_COMPARABLE}),
+])  # fmt: skip
 def test_a_verdict_follows_from_both_figures(given: dict[str, Any], verdicts: dict[float, str]) -> None:
     assert {figure: claim(**given).verdict(figure) for figure in verdicts} == verdicts
 

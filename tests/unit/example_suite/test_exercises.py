@@ -30,16 +30,13 @@ def test_exercises_change_what_is_there_once(exercises: Any) -> None:
         exercises.changed({**EXERCISE, "replace": "kSide + 2>(in"})
 
 
-@pytest.mark.parametrize(
-    ("more", "words", "failed", "missing"),
-    [
-        ({}, "transpose_padded WORSE cause: bank conflicts", True, []),
-        ({}, "transpose_padded WORSE", True, ["bank"]),
-        ({}, "transpose_padded WORSE cause: bank conflicts", False, ["a failed test"]),
-        ({"see": ["likely"], "fails": False}, "likely bank conflicts", False, []),
-        ({"see": ["likely"], "fails": False}, "likely bank conflicts", True, ["a run without a failed test"]),
-    ],
-)
+@pytest.mark.parametrize(("more", "words", "failed", "missing"), [
+    ({}, "transpose_padded WORSE cause: bank conflicts", True, []),
+    ({}, "transpose_padded WORSE", True, ["bank"]),
+    ({}, "transpose_padded WORSE cause: bank conflicts", False, ["a failed test"]),
+    ({"see": ["likely"], "fails": False}, "likely bank conflicts", False, []),
+    ({"see": ["likely"], "fails": False}, "likely bank conflicts", True, ["a run without a failed test"]),
+])  # fmt: skip
 def test_parts_not_shown(exercises: Any, more: dict[str, Any], words: str, failed: bool, missing: list[str]) -> None:
     assert exercises.missing({**EXERCISE, **more}, exercises.Shown(words, failed)) == missing
 

@@ -24,15 +24,12 @@ def judged(kind: str, verdict: str, target: str = "sm_90", ratio: float | None =
     return {"kind": kind, "target": target, "verdict": verdict, "time": {"ratio": ratio}}
 
 
-@pytest.mark.parametrize(
-    ("judgements", "said"),
-    [
-        ([judged("static", "SAME"), judged("time", "SLOWER", ratio=1.6912)], "SAME | SLOWER x1.69 | red |"),
-        ([judged("static", "WORSE"), judged("static", "SAME", "sm_120")],
-         "WORSE (sm_90), SAME (sm_120) | not measured | red |"),
-        ([judged("time", "NOT-SLOWER")], "none | NOT-SLOWER | green |"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("judgements", "said"), [
+    ([judged("static", "SAME"), judged("time", "SLOWER", ratio=1.6912)], "SAME | SLOWER x1.69 | red |"),
+    ([judged("static", "WORSE"), judged("static", "SAME", "sm_120")],
+     "WORSE (sm_90), SAME (sm_120) | not measured | red |"),
+    ([judged("time", "NOT-SLOWER")], "none | NOT-SLOWER | green |"),
+])  # fmt: skip
 def test_rows_show_verdicts(siblings: ModuleType, judgements: list[dict[str, Any]], said: str) -> None:
     (pair,) = [pair for pair in siblings.PAIRS if pair.optimised == "transpose_padded"]
     row = siblings.row(pair, judgements, siblings.Recorded())

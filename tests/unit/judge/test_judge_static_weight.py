@@ -100,14 +100,11 @@ def test_unchanged_code_is_not_weighed() -> None:
     assert with_estimate(unchanged, SLOWER, (WAVEFRONTS,)) is unchanged
 
 
-@pytest.mark.parametrize(
-    ("estimate", "gained", "lost"),
-    [
-        ((0.8, 9.0), True, False), ((0.81, 1.0), True, False), ((0.81, 1.01), False, False),
-        ((1.02, 1.0), True, False), ((1.02, 1.03), False, True), ((1.03, 0.5), False, True),
-        ((1 / 1.02, 1.03), False, True), ((0.97, 9.0), False, False), ((1.0, 1.02), False, False),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("estimate", "gained", "lost"), [
+    ((0.8, 9.0), True, False), ((0.81, 1.0), True, False), ((0.81, 1.01), False, False),
+    ((1.02, 1.0), True, False), ((1.02, 1.03), False, True), ((1.03, 0.5), False, True),
+    ((1 / 1.02, 1.03), False, True), ((0.97, 9.0), False, False), ((1.0, 1.02), False, False),
+])  # fmt: skip
 def test_the_bounds_of_a_gain_and_a_loss(estimate: tuple[float, float], gained: bool, lost: bool) -> None:
     assert (gains(StaticEstimate(*estimate)), loses(StaticEstimate(*estimate))) == (gained, lost)
 

@@ -15,14 +15,11 @@ def test_prose_is_plain(capsys: pytest.CaptureFixture[str]) -> None:
     assert status == 0, capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("A kernel is " + "very " * 40 + "slow.", "too long: A kernel is very"),
-        ("One is told from the other. `told`", "'told' in"),
-        ("Fine.\n\n| a | b |\n|---|---|\n| a | stands for b |\n", "'stands for' in"),
-    ],
-)
+@pytest.mark.parametrize(("text", "found"), [
+    ("A kernel is " + "very " * 40 + "slow.", "too long: A kernel is very"),
+    ("One is told from the other. `told`", "'told' in"),
+    ("Fine.\n\n| a | b |\n|---|---|\n| a | stands for b |\n", "'stands for' in"),
+])  # fmt: skip
 def test_other_prose_is_red(
     text: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -256,17 +256,14 @@ def test_whatever_comes_no_line_is_a_command_and_nothing_steers_the_terminal(tex
     assert escape_ci_commands(shown) == shown
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("::error file=a.py::gone", r"\x3a:error file=a.py::gone"),
-        ("fine\n  ::set-output name=a::b", "fine\n  \\x3a:set-output name=a::b"),
-        ("\r::warning::x", r"\r::warning::x"),
-        ("##[error]x", r"\x23#[error]x"),
-        ("a ##vso[task.complete]x", r"a \x23#vso[task.complete]x"),
-        ("\x1b[31mred\u202edeer", r"\x1b[31mred\u202edeer"),
-    ],
-)
+@pytest.mark.parametrize(("text", "shown"), [
+    ("::error file=a.py::gone", r"\x3a:error file=a.py::gone"),
+    ("fine\n  ::set-output name=a::b", "fine\n  \\x3a:set-output name=a::b"),
+    ("\r::warning::x", r"\r::warning::x"),
+    ("##[error]x", r"\x23#[error]x"),
+    ("a ##vso[task.complete]x", r"a \x23#vso[task.complete]x"),
+    ("\x1b[31mred\u202edeer", r"\x1b[31mred\u202edeer"),
+])  # fmt: skip
 def test_what_would_do_something_is_shown(text: str, shown: str) -> None:
     assert escape_ci_commands(text) == shown
 

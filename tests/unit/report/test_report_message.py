@@ -146,16 +146,13 @@ PAIRED = TimeFigures(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("figures", "step", "basis"),
-    [
-        (PAIRED, "x1.021 [1.018, 1.024]  51.2 us -> 52.3 us",
-         "tolerance 0.5 %, paired, 23+10 blocks, E=7.0e5 (need 5.0e5), interval 95 % anytime"),
-        (TimeFigures(ratio=1.03, blocks=1), "x1.030", "paired, 1 block"),
-        (TimeFigures(before_ns=51_200.0, after_ns=52_736.0, ratio=1.03, tolerance=0.005, method="record"),
-         "x1.030  51.2 us -> 52.7 us", "tolerance 0.5 %, against the recorded time"),
-        (TimeFigures(method="identity"), "", "equal machine code"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("figures", "step", "basis"), [
+    (PAIRED, "x1.021 [1.018, 1.024]  51.2 us -> 52.3 us",
+     "tolerance 0.5 %, paired, 23+10 blocks, E=7.0e5 (need 5.0e5), interval 95 % anytime"),
+    (TimeFigures(ratio=1.03, blocks=1), "x1.030", "paired, 1 block"),
+    (TimeFigures(before_ns=51_200.0, after_ns=52_736.0, ratio=1.03, tolerance=0.005, method="record"),
+     "x1.030  51.2 us -> 52.7 us", "tolerance 0.5 %, against the recorded time"),
+    (TimeFigures(method="identity"), "", "equal machine code"),
+])  # fmt: skip
 def test_time_is_a_step_and_its_basis(figures: TimeFigures, step: str, basis: str) -> None:
     assert (time_step(figures), time_basis(figures)) == (step, basis)

@@ -197,21 +197,18 @@ def test_likely_cause_has_its_gain_and_a_command_of_one_word_to_a_shell() -> Non
     assert shlex.split(command) == ["gpuperf", "explain", key.node_id]
 
 
-@pytest.mark.parametrize(
-    ("kind", "options", "again", "accept"),
-    [
-        ("static", {"enabled": True}, "pytest --gpuperf --lf", "pytest --update-baselines"),
-        ("static", {"enabled": True, "against": "merge-base:main"},
-         "pytest --gpuperf --gpuperf-against=merge-base:main --lf", ""),
-        ("counters", {"enabled": True, "ncu": ("default", "a.sum")},
-         "pytest --gpuperf --gpuperf-ncu=default,a.sum --lf", "pytest --gpuperf-ncu --update-baselines"),
-        ("counters", {"enabled": False, "ncu": ("memory",)},
-         "pytest --gpuperf-ncu=memory --lf", "pytest --gpuperf-ncu --update-baselines"),
-        ("time", {"enabled": True, "repeated": ("--gpuperf-arch=sm_80", "--gpuperf-baselines=my perf")},
-         "pytest --gpuperf --gpuperf-arch=sm_80 '--gpuperf-baselines=my perf' --lf",
-         "pytest --update-baselines --gpuperf-arch=sm_80 '--gpuperf-baselines=my perf'"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("kind", "options", "again", "accept"), [
+    ("static", {"enabled": True}, "pytest --gpuperf --lf", "pytest --update-baselines"),
+    ("static", {"enabled": True, "against": "merge-base:main"},
+     "pytest --gpuperf --gpuperf-against=merge-base:main --lf", ""),
+    ("counters", {"enabled": True, "ncu": ("default", "a.sum")},
+     "pytest --gpuperf --gpuperf-ncu=default,a.sum --lf", "pytest --gpuperf-ncu --update-baselines"),
+    ("counters", {"enabled": False, "ncu": ("memory",)},
+     "pytest --gpuperf-ncu=memory --lf", "pytest --gpuperf-ncu --update-baselines"),
+    ("time", {"enabled": True, "repeated": ("--gpuperf-arch=sm_80", "--gpuperf-baselines=my perf")},
+     "pytest --gpuperf --gpuperf-arch=sm_80 '--gpuperf-baselines=my perf' --lf",
+     "pytest --update-baselines --gpuperf-arch=sm_80 '--gpuperf-baselines=my perf'"),
+])  # fmt: skip
 def test_next_step_judges_as_this_run_did(kind: Any, options: dict[str, Any], again: str, accept: str) -> None:
     judged = Judgement(key=KEY, target="sm_90", kind=kind, verdict=Verdict.WORSE)
     rows = rows_of(evidence(WorkloadEvidence(key=KEY, judgements=(judged,))))

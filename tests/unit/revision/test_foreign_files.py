@@ -75,26 +75,19 @@ def compared(sides: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> tuple
     return sides
 
 
-@pytest.mark.parametrize(
-    ("read", "modules", "said"),
-    [
-        ("", {"same": "{tree}/same.py", "re": "/usr/re.py", "lib": "{top}/venv/lib.py"}, ""),
-        ("same.py", {}, ""),
-        ("", {"same": "{top}/same.py"}, ""),
-        ("kern.cu.j2", {}, "/top/kern.cu.j2, of another working tree, was read and differs from kern.cu.j2 of this"),
-        ("", {"pkg__core": "{top}/core.so"}, "/core.so, of another working tree, was imported and is not in the tree"),
-        (".git/HEAD", {}, ""),
-        ("venv/lib.cuh", {}, ""),
-        (
-            "",
-            {"kern": "{top}/../link/kern.cu.j2"},
-            "/top/kern.cu.j2, of another working tree, was imported and differs",
-        ),
-        ("", {"same": "/site/same.py"}, "/site/same.py was imported as same, though this side has same.py"),
-        ("", {"pkg__core": "/site/pkg/core.py"}, "was imported as pkg.core, though this side has src/pkg/core.py"),
-        ("", {"apart": "/site/apart.py"}, ""),  # a copy that the repository keeps for other uses
-    ],
-)
+@pytest.mark.parametrize(("read", "modules", "said"), [
+    ("", {"same": "{tree}/same.py", "re": "/usr/re.py", "lib": "{top}/venv/lib.py"}, ""),
+    ("same.py", {}, ""),
+    ("", {"same": "{top}/same.py"}, ""),
+    ("kern.cu.j2", {}, "/top/kern.cu.j2, of another working tree, was read and differs from kern.cu.j2 of this"),
+    ("", {"pkg__core": "{top}/core.so"}, "/core.so, of another working tree, was imported and is not in the tree"),
+    (".git/HEAD", {}, ""),
+    ("venv/lib.cuh", {}, ""),
+    ("", {"kern": "{top}/../link/kern.cu.j2"}, "/top/kern.cu.j2, of another working tree, was imported and differs"),
+    ("", {"same": "/site/same.py"}, "/site/same.py was imported as same, though this side has same.py"),
+    ("", {"pkg__core": "/site/pkg/core.py"}, "was imported as pkg.core, though this side has src/pkg/core.py"),
+    ("", {"apart": "/site/apart.py"}, ""),  # a copy that the repository keeps for other uses
+])  # fmt: skip
 def test_the_content_of_a_file_of_another_working_tree_decides(
     compared: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, read: str, modules: dict[str, str], said: str
 ) -> None:

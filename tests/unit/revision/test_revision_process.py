@@ -99,15 +99,12 @@ def test_a_test_runs_when_it_is_asked_for_and_its_evidence_is_the_answer(served:
     assert not served.thread.is_alive()
 
 
-@pytest.mark.parametrize(
-    ("test", "end", "why", "failed"),
-    [
-        ("test_a", Ended("failed", "assert 1 == 2"), "its test fails there: assert 1 == 2", True),
-        ("test_a", Ended("skipped", "no GPU"), "its test is skipped there: no GPU", False),
-        ("test_a", Ended("xfailed", "bug 7"), "its test was expected to fail there, and did: bug 7", False),
-        ("test_early", Ended("skipped", "static only: no driver"), "", False),
-    ],
-)
+@pytest.mark.parametrize(("test", "end", "why", "failed"), [
+    ("test_a", Ended("failed", "assert 1 == 2"), "its test fails there: assert 1 == 2", True),
+    ("test_a", Ended("skipped", "no GPU"), "its test is skipped there: no GPU", False),
+    ("test_a", Ended("xfailed", "bug 7"), "its test was expected to fail there, and did: bug 7", False),
+    ("test_early", Ended("skipped", "static only: no driver"), "", False),
+])  # fmt: skip
 def test_why_a_test_left_no_evidence(served: Served, test: str, end: Ended, why: str, *, failed: bool) -> None:
     served.ends[f"m.py::{test}"] = end
     ended = served.asked(test)
@@ -142,18 +139,15 @@ def placed(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("start", "given", "there"),
-    [
-        ("top", [], []),
-        ("top", ["tests"], ["tests"]), ("top", ["tests/test_a.py::test_one"], ["tests/test_a.py"]),
-        ("top", ["tests/test_a.py", "tests/test_a.py::test_one"], ["tests/test_a.py"]),
-        ("top", ["t"], ["t"]), ("top", ["t/test_a.py::test_one"], ["t/test_a.py"]),
-        ("top", ["tests", "new"], ["tests"]), ("top", ["new"], None),
-        ("top/tests", ["test_a.py"], ["tests/test_a.py"]), ("top/tests", ["../t"], ["t"]),
-        ("way", ["tests"], ["tests"]), ("way/tests", ["test_a.py"], ["tests/test_a.py"]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("start", "given", "there"), [
+    ("top", [], []),
+    ("top", ["tests"], ["tests"]), ("top", ["tests/test_a.py::test_one"], ["tests/test_a.py"]),
+    ("top", ["tests/test_a.py", "tests/test_a.py::test_one"], ["tests/test_a.py"]),
+    ("top", ["t"], ["t"]), ("top", ["t/test_a.py::test_one"], ["t/test_a.py"]),
+    ("top", ["tests", "new"], ["tests"]), ("top", ["new"], None),
+    ("top/tests", ["test_a.py"], ["tests/test_a.py"]), ("top/tests", ["../t"], ["t"]),
+    ("way", ["tests"], ["tests"]), ("way/tests", ["test_a.py"], ["tests/test_a.py"]),
+])  # fmt: skip
 def test_places_are_those_of_the_worktree(
     placed: Path, monkeypatch: pytest.MonkeyPatch, start: str, given: list[str], there: list[str] | None
 ) -> None:

@@ -18,19 +18,16 @@ shared = st.integers(0, 230_000)
 threads = st.integers(1, 1024)
 
 
-@pytest.mark.parametrize(
-    ("registers", "shared_bytes", "block", "arch", "blocks", "fraction", "limiter"),
-    [
-        (63, 0, 1024, "sm_90", 1, 0.5, "registers"),
-        (32, 0, 1024, "sm_90", 2, 1.0, "warps"),
-        (31, 0, 32, "sm_90", 32, 0.5, "blocks"),
-        (32, 0, 32, "sm_75", 16, 0.5, "blocks"),
-        (32, 48 * 1024, 256, "sm_80", 3, 0.375, "shared memory"),
-        (32, 48 * 1024, 256, "sm_120", 2, 2 * 8 / 48, "shared memory"),
-        (32, 227 * 1024, 1024, "sm_90", 1, 0.5, "shared memory"),
-        (32, 64 * 1024, 1024, "sm_75", 1, 1.0, "warps"),
-    ],
-)
+@pytest.mark.parametrize(("registers", "shared_bytes", "block", "arch", "blocks", "fraction", "limiter"), [
+    (63, 0, 1024, "sm_90", 1, 0.5, "registers"),
+    (32, 0, 1024, "sm_90", 2, 1.0, "warps"),
+    (31, 0, 32, "sm_90", 32, 0.5, "blocks"),
+    (32, 0, 32, "sm_75", 16, 0.5, "blocks"),
+    (32, 48 * 1024, 256, "sm_80", 3, 0.375, "shared memory"),
+    (32, 48 * 1024, 256, "sm_120", 2, 2 * 8 / 48, "shared memory"),
+    (32, 227 * 1024, 1024, "sm_90", 1, 0.5, "shared memory"),
+    (32, 64 * 1024, 1024, "sm_75", 1, 1.0, "warps"),
+])  # fmt: skip
 def test_textbook_cases(
     registers: int, shared_bytes: int, block: int, arch: str, blocks: int, fraction: float, limiter: str
 ) -> None:

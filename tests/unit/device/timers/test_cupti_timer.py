@@ -141,15 +141,12 @@ def lost_once() -> Callable[[Any], bool]:
     return lambda record: record.kind == 10 and next(kernels) == 4
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"lose": lost_once()}, "no GPU work for 1 of 11 samples"),
-        ({"dropped": 3}, "dropped 3 activity records"),
-        ({"invalid": True}, "no valid time for 'kernel'"),
-        ({"activity_enable": refuse}, r"MULTIPLE_SUBSCRIBERS.*ncu, nsys"),
-    ],
-)
+@pytest.mark.parametrize(("change", "words"), [
+    ({"lose": lost_once()}, "no GPU work for 1 of 11 samples"),
+    ({"dropped": 3}, "dropped 3 activity records"),
+    ({"invalid": True}, "no valid time for 'kernel'"),
+    ({"activity_enable": refuse}, r"MULTIPLE_SUBSCRIBERS.*ncu, nsys"),
+])  # fmt: skip
 def test_a_measurement_that_fails_says_why(
     timer: CuptiTimer, cupti: SimulatedCupti, stream: SimulatedStream, change: dict[str, Any], words: str
 ) -> None:
@@ -158,16 +155,13 @@ def test_a_measurement_that_fails_says_why(
         timer.measure([Slot(kernel(stream, 3200.0), 10)], "cold")
 
 
-@pytest.mark.parametrize(
-    ("trouble", "words"),
-    [
-        ("another copy of the library", "no GPU work"),
-        ("refused callbacks", "status 15"),
-        ("no library", "none of  is loaded"),
-        ("lost tags", "no GPU work"),
-        ("another record", "its binding expects .*activity_memset_dtype"),
-    ],
-)
+@pytest.mark.parametrize(("trouble", "words"), [
+    ("another copy of the library", "no GPU work"),
+    ("refused callbacks", "status 15"),
+    ("no library", "none of  is loaded"),
+    ("lost tags", "no GPU work"),
+    ("another record", "its binding expects .*activity_memset_dtype"),
+])  # fmt: skip
 def test_opening_where_cupti_does_not_work_says_why(
     stream: SimulatedStream, cupti: SimulatedCupti, monkeypatch: pytest.MonkeyPatch, trouble: str, words: str
 ) -> None:

@@ -55,15 +55,12 @@ def goes_on_elsewhere(stream: SimulatedStream) -> None:
 
 
 @pytest.mark.parametrize("cache", ["cold", "warm"])
-@pytest.mark.parametrize(
-    ("run", "samples", "words"),
-    [
-        (lambda stream: None, 3, "another stream"),
-        (waits, 3, "captured"),
-        (waits, 1, r"20 ms: the work waits for the GPU.*take synchronisation out"),
-        (goes_on_elsewhere, 6, "still runs after the timed stream is done"),
-    ],
-)
+@pytest.mark.parametrize(("run", "samples", "words"), [
+    (lambda stream: None, 3, "another stream"),
+    (waits, 3, "captured"),
+    (waits, 1, r"20 ms: the work waits for the GPU.*take synchronisation out"),
+    (goes_on_elsewhere, 6, "still runs after the timed stream is done"),
+])  # fmt: skip
 def test_a_workload_of_which_a_part_would_be_timed_is_refused_in_bounded_time(
     stream: SimulatedStream, run: Callable[[SimulatedStream], None], samples: int, words: str, cache: CacheMode
 ) -> None:
