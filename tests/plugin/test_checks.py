@@ -177,13 +177,11 @@ def test_result_that_is_kept_from_an_earlier_run_is_wrong(with_inputs: Suite) ->
     with_inputs.edit("solution.py", "return 2 * x", "kept.append(2 * x)\n    return kept[0]")
     result = with_inputs.run("--gpuperf", "-k", "callable")
     result.assert_outcomes(failed=1)
-    result.stdout.re_match_lines(
-        [
-            r".*WrongResult: solve was right on its first run and wrong after \d+ more, so none of its times.*",
-            r".*The inputs were inputs\(\d+\)",
-            ".*find the state that the workload keeps between runs",
-        ]
-    )
+    result.stdout.re_match_lines([
+        r".*WrongResult: solve was right on its first run and wrong after \d+ more, so none of its times.*",
+        r".*The inputs were inputs\(\d+\)",
+        ".*find the state that the workload keeps between runs",
+    ])  # fmt: skip
 
 
 @pytest.mark.parametrize("when", ["runs", "len(runs) > 3"])

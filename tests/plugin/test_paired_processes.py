@@ -114,9 +114,7 @@ def test_record_with_changes_beyond_its_commit_is_not_paired(project: Suite) -> 
     project.run("--update-baselines", "--gpuperf-disturbed")
     project.write("test_suite.py", TEST.format(steps=SLOWER, more=""))
     result = project.run("--gpuperf", "--gpuperf-time=all")
-    result.stdout.fnmatch_lines(
-        [
-            "*INCONCLUSIVE*",
-            "*not paired: it was recorded with uncommitted changes to * commit, then record it with pytest *=all",
-        ]
-    )
+    result.stdout.fnmatch_lines([
+        "*INCONCLUSIVE*",
+        "*not paired: it was recorded with uncommitted changes to * commit, then record it with pytest *=all",
+    ])  # fmt: skip

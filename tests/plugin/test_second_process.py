@@ -61,14 +61,12 @@ def test_kernel_slower_in_one_process_alone_is_inconclusive(recorded):
     recorded.change_code()
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(passed=1)
-    result.stdout.re_match_lines(
-        [
-            r".*work  INCONCLUSIVE  on simulated-gpu \(time\) ",
-            r" .* paired, \d+\+\d+ blocks",
-            r" +proven to be more than 1 % slower in one process, not reproduced in a second: "
-            r"x1.0[23]\d and x(1.0|0.9)\d+;",
-        ]
-    )
+    result.stdout.re_match_lines([
+        r".*work  INCONCLUSIVE  on simulated-gpu \(time\) ",
+        r" .* paired, \d+\+\d+ blocks",
+        r" +proven to be more than 1 % slower in one process, not reproduced in a second: "
+        r"x1.0[23]\d and x(1.0|0.9)\d+;",
+    ])  # fmt: skip
     recorded.run("--gpuperf", "--gpuperf-open=fail", *ONE).assert_outcomes(failed=1)
 
 

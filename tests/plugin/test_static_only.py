@@ -107,12 +107,10 @@ def test_workload_that_a_stopped_subtest_left_out_is_named(suite, monkeypatch):
     suite.write("test_suite.py", IN_SUBTESTS)
     result = suite.run("--gpuperf", "--gpuperf-open=fail")
     assert result.ret == 1
-    result.stdout.fnmatch_lines(
-        [
-            "  of 512 *", "  of 1024 *",
-            "ERROR: 2 workloads NOT-MEASURED on sm_90: its test needs a GPU before this workload: *[[]again 1024[]]*",
-        ]
-    )  # fmt: skip
+    result.stdout.fnmatch_lines([
+        "  of 512 *", "  of 1024 *",
+        "ERROR: 2 workloads NOT-MEASURED on sm_90: its test needs a GPU before this workload: *[[]again 1024[]]*",
+    ])  # fmt: skip
     suite.write("test_suite.py", IN_SUBTESTS.replace(".time_ns > 0", " is None"))
     result = suite.run("--gpuperf")
     assert result.ret == 1

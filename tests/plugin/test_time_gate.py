@@ -71,15 +71,12 @@ def test_slower_kernel_fails_after_two_processes(recorded):
     slower(recorded)
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(failed=1)
-    result.stdout.re_match_lines(
-        [
-            rf"work  SLOWER  {ON}  {STEP}$",
-            rf"{PAIRED}, E=\S+ \(need 4.9e3\), interval 95 % anytime$",
-            r" +also: instructions 116 -> 120, code size .*instructions: fp32 100 -> 104",
-            r" +proven to be more than 1 % slower, in two processes; the source and its machine code changed",
-        ],
-        consecutive=True,
-    )
+    result.stdout.re_match_lines([
+        rf"work  SLOWER  {ON}  {STEP}$",
+        rf"{PAIRED}, E=\S+ \(need 4.9e3\), interval 95 % anytime$",
+        r" +also: instructions 116 -> 120, code size .*instructions: fp32 100 -> 104",
+        r" +proven to be more than 1 % slower, in two processes; the source and its machine code changed",
+    ], consecutive=True)  # fmt: skip
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
@@ -105,12 +102,10 @@ def test_faster_kernel_passes_with_a_word_and_fails_when_strict(recorded):
     result.stdout.fnmatch_lines([f"1 workload is FASTER or BETTER than the baseline: {accept}"])
     strict = recorded.run("--gpuperf", "--gpuperf-strict", *ONE)
     assert strict.ret == 1
-    strict.stdout.re_match_lines(
-        [
-            r"work  FASTER  on simulated-gpu \(time\)  x0\.\d+ \[.*us$",
-            r"    tolerance .*, paired, \d+ blocks, interval 95 % anytime$",
-        ]
-    )
+    strict.stdout.re_match_lines([
+        r"work  FASTER  on simulated-gpu \(time\)  x0\.\d+ \[.*us$",
+        r"    tolerance .*, paired, \d+ blocks, interval 95 % anytime$",
+    ])  # fmt: skip
     assert strict.stdout.str().count(accept) == 1
 
 
@@ -122,14 +117,12 @@ def test_another_launch_of_the_same_code_is_paired(recorded):
     recorded.edit("conftest.py", "SimulatedGpu(", "SimulatedGpu(block_ns=50, ")
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(failed=1)
-    result.stdout.re_match_lines(
-        [
-            rf"work  SLOWER  {ON}  {STEP}$",
-            PAIRED,
-            r" +proven to be more than 1 % slower, in two processes; the machine code is that of the baseline; "
-            r"the launch changed from grid=\(8, 1, 1\) .* to grid=\(16, 1, 1\)",
-        ]
-    )
+    result.stdout.re_match_lines([
+        rf"work  SLOWER  {ON}  {STEP}$",
+        PAIRED,
+        r" +proven to be more than 1 % slower, in two processes; the machine code is that of the baseline; "
+        r"the launch changed from grid=\(8, 1, 1\) .* to grid=\(16, 1, 1\)",
+    ])  # fmt: skip
 
 
 COOPERATIVE = """
@@ -211,14 +204,12 @@ def test_arguments_that_cannot_be_formed_again_are_not_comparable(recorded):
     result = recorded.run("--gpuperf", "--gpuperf-open=fail", "-k", "work")
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(["work  NOT-COMPARABLE *", "*cannot be launched as recorded: *argument 3 was '*"])
-    result.stdout.re_match_lines(
-        [
-            r".*work  NOT-COMPARABLE  on simulated-gpu \(time\)  x1\.[3-6]\d+  6\.\d+ us -> \d+\.?\d* us",
-            r" .*against the recorded time",
-            r" +the baseline cannot be launched as recorded: the record names 2 arrays float32\[2048\], and .*: record "
-            r"the baseline again .*; argument 1 was float32\[2048\] and is float32\[2112\]",
-        ]
-    )
+    result.stdout.re_match_lines([
+        r".*work  NOT-COMPARABLE  on simulated-gpu \(time\)  x1\.[3-6]\d+  6\.\d+ us -> \d+\.?\d* us",
+        r" .*against the recorded time",
+        r" +the baseline cannot be launched as recorded: the record names 2 arrays float32\[2048\], and .*: record "
+        r"the baseline again .*; argument 1 was float32\[2048\] and is float32\[2112\]",
+    ])  # fmt: skip
 
 
 @pytest.mark.parametrize(("steps", "flag", "status", "words"), [

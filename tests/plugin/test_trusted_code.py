@@ -98,14 +98,12 @@ def test_brought_cubin_is_launched_outside_of_ci_alone(change: Suite, monkeypatc
     assert not was_launched(change)
     result.assert_outcomes(failed=1)
     head = git(change.path, "rev-parse", "main")[:12]
-    result.stdout.fnmatch_lines(
-        [
-            "work  NOT-COMPARABLE  on simulated-gpu (time)  x0.81?  10.* us -> 8.* us",
-            "*against the recorded time",
-            f"    its baseline's cubin came with this change (it is not in {head} of main), and CI launches no such "
-            "machine code: compare by --gpuperf-against=merge-base:BRANCH; *",
-        ]
-    )
+    result.stdout.fnmatch_lines([
+        "work  NOT-COMPARABLE  on simulated-gpu (time)  x0.81?  10.* us -> 8.* us",
+        "*against the recorded time",
+        f"    its baseline's cubin came with this change (it is not in {head} of main), and CI launches no such "
+        "machine code: compare by --gpuperf-against=merge-base:BRANCH; *",
+    ])  # fmt: skip
     revision = change.run("--gpuperf", "--gpuperf-against=merge-base:main", NODE)
     revision.stdout.fnmatch_lines(["work  SLOWER *", "    tolerance *, paired,*"])
     revision.stdout.no_fnmatch_line("*launches no such machine code*")

@@ -84,13 +84,11 @@ def test_another_choice_is_named_and_paired_as_each_is_launched(tuned: Suite, mo
     result = tuned.run("--gpuperf")
     result.assert_outcomes(passed=1)
     result.stdout.re_match_lines([r"  add .* SAME"])
-    result.stdout.re_match_lines(
-        [
-            r".*add  NOT-COMPARABLE  on sm_90 \(static\)",
-            r" +also: block 128x1x1 -> 64x1x1, registers 30 -> 20",
-            rf" +{CHANGED}: figures of two configurations are not comparable\.",
-        ]
-    )
+    result.stdout.re_match_lines([
+        r".*add  NOT-COMPARABLE  on sm_90 \(static\)",
+        r" +also: block 128x1x1 -> 64x1x1, registers 30 -> 20",
+        rf" +{CHANGED}: figures of two configurations are not comparable\.",
+    ])  # fmt: skip
     assert "WORSE" not in result.stdout.str()
     tuned.run(*OPEN).assert_outcomes(failed=1)
     tuned.write("conftest.py", "")
@@ -106,14 +104,12 @@ def test_slower_choice_is_slower_until_it_is_recorded(tuned: Suite) -> None:
     tuned.edit("test_suite.py", WIDE, NARROW)
     result = tuned.run("--gpuperf")
     result.assert_outcomes(failed=1)
-    result.stdout.re_match_lines(
-        [
-            r"add  SLOWER  on simulated-gpu \(time\) ",
-            r" .* paired, \d+\+\d+ blocks",
-            rf" +proven .*; {CHANGED}; the machine code changed; the launch changed from grid=\(4, 1, 1\)",
-            r".*add  NOT-COMPARABLE  on sm_90 \(static\)",
-        ]
-    )
+    result.stdout.re_match_lines([
+        r"add  SLOWER  on simulated-gpu \(time\) ",
+        r" .* paired, \d+\+\d+ blocks",
+        rf" +proven .*; {CHANGED}; the machine code changed; the launch changed from grid=\(4, 1, 1\)",
+        r".*add  NOT-COMPARABLE  on sm_90 \(static\)",
+    ])  # fmt: skip
     assert "accept an intended change: pytest --update-baselines" in result.stdout.str()
     tuned.run(*RECORD).assert_outcomes(passed=1)
     tuned.run("--gpuperf").assert_outcomes(passed=1)
