@@ -1,9 +1,8 @@
-"""One test judged: its machine code against the records, weighed; in the words of a revision; and the causes."""
+"""One test judged: its machine code against the records, and weighed."""
 
 from __future__ import annotations
 
 import hashlib
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -15,9 +14,7 @@ from pytest_gpuperf.explain import Estimates, VersionPair
 from pytest_gpuperf.judge.static_weight import StaticEstimate
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.task import Revision
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
-from pytest_gpuperf.revision.foreign_files import FOREIGN
 from pytest_gpuperf.session import judge_test
 from pytest_gpuperf.session.judge_test import judge_static, unrecorded_cubins
 from pytest_gpuperf.test_record import TestRecord
@@ -141,33 +138,3 @@ def test_changed_code_is_weighed(run: Run, comparison: Comparison, case: str) ->
     record(run, old)
     assert judged(run, kernel(new)).verdict is verdict
     assert sorted(comparison.asked) == sorted(asked)
-
-
-# --- a revision, and renamed workloads ---------------------------------------------------------------
-
-
-RENAMED: dict[str, tuple[str, bool, Verdict, str]] = {
-    # code of the new one, whether with a revision, and then: verdict, how the reason begins
-    "same code": ("c0", False, Verdict.NEW, "was tests/test_copy.py::test_copy [old], with the same machine code: run"),
-    "other code": ("c1", False, Verdict.NEW, "no baseline"),
-    "same code in a revision": ("c0", True, Verdict.UNCHANGED, "was tests/test_copy.py::test_copy [old], with the"),
-    "other name in a revision": ("c2", True, Verdict.NEW, "it is not in c0"),
-    "other code in a revision": ("c1", True, Verdict.NOT_COMPARABLE, "it has the kernel of tests/test_copy.py::test_c"),
-}
-
-
-@pytest.mark.parametrize("case", RENAMED)
-def test_renamed_workload_is_recognised(run: Run, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
-    monkeypatch.setattr(judge_test, "explain_test", lambda run, test, estimates: None)
-    code, is_revision, verdict, reason = RENAMED[case]
-    record(run, static_record(), "old")
-    run.collected(TEST)
-    if is_revision:
-        run.shared.revision = Revision(commit="c0", name="c0", archs=("sm_90",))
-        foreign: Any = SimpleNamespace(lines=lambda: ())
-        run.config.stash[FOREIGN] = foreign
-    test = of(kernel(static_record(code, "scale" if code == "c2" else "copy"), "new"))
-    assert judge_test.judge_test(run.shared, test, whole=True) == ""
-    (found,) = test.workloads["new"].judgements
-    assert (found.verdict, found.reason[: len(reason)]) == (verdict, reason)
-    assert test.workloads["new"].was == (key("old") if code == "c0" else None)

@@ -10,7 +10,6 @@ from run_samples import COMPILER, H200, MODULE, TEST, Run, judgement, key, stati
 
 from pytest_gpuperf.baselines.store import Update
 from pytest_gpuperf.model.result import Outcome, TestEvidence, WorkloadEvidence
-from pytest_gpuperf.model.task import Revision
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.results import Ended
 from pytest_gpuperf.session.missing import REMEDIES, MissingCause, note_missing
@@ -36,7 +35,6 @@ def kernel(name: str = "copy", arch: str = "sm_90", **fields: Any) -> WorkloadEv
 
 PASSED = Ended("passed")
 TIME = make_time(make_session(), cubin="")
-STATIC = kernel()
 JUDGED = workload("copy", judgement(Verdict.SAME, "static"), static={"sm_90": static_record()}, toolchain=COMPILER)
 OTHER_ARCH = kernel(arch="sm_80")
 UNLAUNCHED = kernel("under another name", launched=False)
@@ -116,15 +114,6 @@ def test_workload_that_other_gpus_alone_are_timed_with_is_not_this_ones(recorded
     assert line.startswith(f"1 workload NOT-MEASURED on {H200.slug}: {NOT_REACHED.value}: {NODE} [here]. ")
 
 
-def test_renamed_workload_is_not_missing_and_revisions_only_name_what_is_gone(recorded: Run) -> None:
-    results = recorded.collected()
-    recorded.shared.revision = Revision(commit="c0", name="c0 (yesterday)", archs=("sm_90",))
-    recorded.with_options(against="main", open="fail")
-    assert noted(recorded) == ((), (f"MISSING here, only in c0 (yesterday): {NODE}",))
-    results.by_test[NODE] = evidence(workload("new", was=key()))
-    assert noted(recorded) == ((), ())
-
-
 def test_update_and_a_run_that_was_cut_short_only_name_what_is_missing(recorded: Run) -> None:
     recorded.collected(TEST)
     assert (noted(recorded, 1)[0], noted(recorded, 2)) == ((), ((), ()))
@@ -170,18 +159,3 @@ def test_gpu_without_records_is_recorded_where_there_is_one(recorded: Run) -> No
     recorded.store.forget()
     ((line,), _) = noted(recorded.with_options(archs=()))
     assert "record them: pytest --update-baselines=new, on a machine with such a GPU; or restore them from git" in line
-
-
-@pytest.mark.parametrize(("arch", "expected"), [("sm_90a", True), ("sm_100a", False), ("sm_80", True)])
-def test_variants_of_other_architectures_are_not_expected(run: Run, arch: str, expected: bool) -> None:
-    run.store.write(Update(static={(arch, COMPILER, key()): static_record()}))
-    run.collected(TEST).ends[NODE] = PASSED
-    assert bool(noted(run.with_options(open="fail"))[0]) == expected
-
-
-def test_run_without_any_baselines_says_where_it_looked(run: Run) -> None:
-    results = run.collected(TEST)
-    assert noted(run) == ((), ())
-    results.by_test[NODE] = evidence(STATIC)
-    _, (line,) = noted(run)
-    assert line.startswith(f"there are no baselines in {run.options.baselines} (rootdir {run.config.rootpath}): ")
