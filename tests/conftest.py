@@ -6,7 +6,7 @@ import contextlib
 import gc
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import light_pytest
@@ -15,6 +15,7 @@ import warm_nvdisasm
 import warm_python
 from hypothesis import HealthCheck, settings
 
+from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.read_options import CI_SERVICES
 
@@ -103,3 +104,16 @@ def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyte
     """Without the options of the run that it is part of; with those of every suite under test."""
     monkeypatch.setenv("PYTEST_ADDOPTS", LEAN)
     return pytester
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """``gpuperf``, in a folder: its status, output and errors."""
+
+    def run(*arguments: str | Path, folder: str = ".") -> tuple[int, str, str]:
+        capsys.readouterr()
+        with monkeypatch.context() as patch:
+            patch.chdir(folder)
+            return main(list(map(str, arguments))), *capsys.readouterr()
+
+    return run

@@ -11,10 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from suite_under_test import FILES, HERE, READER, RECORD, SIMULATED, Command, Suite, baselines_of
+from suite_under_test import FILES, HERE, READER, RECORD, SIMULATED, Suite, baselines_of
 
 import pytest_gpuperf
-from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.counters import run_ncu
 
 # In-process runs restore sys.modules afterwards, and NumPy and the CUDA bindings cannot be imported twice: import
@@ -84,18 +83,6 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setattr(os, "fsync", lambda handle: None)  # no power cut here; tests/unit/baselines has those
     return Suite(pytester)
-
-
-@pytest.fixture
-def command(suite: Suite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """``gpuperf`` in a folder of the suite; returns its status and what it prints."""
-
-    def run(*arguments: str, folder: str = ".") -> tuple[int, str, str]:
-        monkeypatch.chdir(suite.path / folder)
-        capsys.readouterr()
-        return main(list(arguments)), *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture

@@ -132,7 +132,7 @@ RECORD = ("--update-baselines", "--gpuperf-disturbed")
 """Forced: the simulated noise may look like outliers, which would leave a workload unrecorded."""
 
 Command = Callable[..., tuple[int, str, str]]
-"""Status, output and errors of ``gpuperf`` with these arguments."""
+"""``gpuperf``: status, output and errors."""
 WRITTEN = 1_000_000_000
 """When a suite wrote its first file, in seconds since 1970."""
 

@@ -1,4 +1,4 @@
-"""Kernels of CuPy, Numba, the CuTe DSL and cuTile: recorded, unchanged and paired, gated without a GPU, refused."""
+"""Kernels of CuPy, Numba, the CuTe DSL, cuTile and nvcc: recorded, unchanged and paired, without a GPU too, refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from evidence_tree import read_evidence
 from fat_binaries import cubin_of
-from suite_under_test import HERE, RECORD, SIMULATED, Suite, assert_refused, sections, with_baselines
+from stand_in_nvcc import StandInNvcc, forget_nvcc, found_as
+from suite_under_test import HERE, HOG, RECORD, SIMULATED, Suite, assert_refused, sections, with_baselines
 
 from pytest_gpuperf.compile.nvcc import toolchain
 
@@ -297,3 +298,28 @@ def test_cubin_of_cupy_s_lies_where_cupy_was_told_and_not_beside_the_test(suite:
     test = "from handed_samples import module\n\ndef test_scale(cuda_kernel):\n"
     suite.write("tests/test_scale.py", f'{ARRIVE}{test}    cuda_kernel.from_cupy(module("cubin"), "scale")\n')
     suite.run("--gpuperf", "tests/test_scale.py").assert_outcomes(passed=1)
+
+
+BY_NVCC = """
+def test_hog(cuda_kernel):
+    assert cuda_kernel("hog.cu", "hog", compiler="nvcc").registers > 0
+"""
+
+
+def test_nvcc_is_recorded_under_its_name_and_judged(
+    suite: Suite, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, request: Any
+) -> None:
+    """By a stand-in.  What it takes of whole programs is in tests/unit/compile."""
+    nvcc = StandInNvcc(tmp_path_factory.mktemp("nvcc"))
+    request.addfinalizer(forget_nvcc)
+    found_as(monkeypatch, lambda: str(nvcc.folder / "nvcc"))
+    nvcc.makes(HOG)
+    suite.write("hog.cu", HOG)
+    without_gpu(suite, "--update-baselines", "--gpuperf-arch=sm_90", hog=BY_NVCC).assert_outcomes(passed=1)
+    assert workload(suite, "hog", "sm_90")[0] == "nvcc 13.0.88"
+    without_gpu(suite, "--gpuperf", hog=BY_NVCC).assert_outcomes(passed=1)
+    nvcc.makes(HOG, "--maxrregcount=32")
+    suite.write("hog.cu", f"{HOG}int other;")
+    result = without_gpu(suite, "--gpuperf", hog=BY_NVCC)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*hog*WORSE*"])

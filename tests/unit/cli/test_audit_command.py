@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fat_binaries import MADE_BY_NVCC, cubin_of, fat_binary, wheel
@@ -12,7 +13,6 @@ from record_samples import static_of
 
 from pytest_gpuperf.cli import audit_command
 from pytest_gpuperf.cli.audit_command import AuditedPairs, compared
-from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.machine_code import binary
 from pytest_gpuperf.compile.machine_code.audited import AuditedKernel
@@ -44,19 +44,14 @@ def built(text: str = TEXT, *options: str, archs: tuple[str, ...] = ARCHS) -> by
 LARGE = TEXT.replace("for (int", '_Pragma("unroll 1") for (int')
 """Its arrays are indexed, and lie in local memory."""
 
-Audit = Callable[..., tuple[int, str]]
+Audit = Callable[..., Any]
 
 
 @pytest.fixture
-def audit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Audit:
+def audit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Audit) -> Audit:
+    """Status, and all that is printed."""
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str | Path) -> tuple[int, str]:
-        status = main(["audit", *map(str, arguments)])
-        said = capsys.readouterr()
-        return status, said.out + said.err
-
-    return run
+    return lambda *arguments: ((found := command("audit", *arguments))[0], "".join(found[1:]))
 
 
 def release(folder: str, members: Mapping[str, bytes] | bytes, version: str = "1.0") -> Path:

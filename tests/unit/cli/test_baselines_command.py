@@ -9,7 +9,6 @@ from baseline_samples import CUBIN, H200, NVRTC, keys_of, make_session, make_sta
 
 from pytest_gpuperf.baselines.cubin_store import stored_cubins
 from pytest_gpuperf.baselines.store import BaselineStore, Update
-from pytest_gpuperf.cli import command_line
 from pytest_gpuperf.model.evidence import Key
 
 A, B = "suite/test_a.py", "suite/test_b.py"
@@ -32,12 +31,12 @@ def store(tmp_path: Path) -> BaselineStore:
 
 
 @pytest.fixture
-def say(store: BaselineStore, capsys: pytest.CaptureFixture[str]):
+def say(store: BaselineStore, command):
     def said(*words: str, status: int = 0) -> str:
-        assert command_line.main(["baselines", *words, "--baselines", str(store.root)]) == status
+        found, out, err = command("baselines", *words, "--baselines", store.root)
         store.forget()
-        written = capsys.readouterr()
-        return written.err if status else written.out
+        assert found == status
+        return err if status else out
 
     return said
 

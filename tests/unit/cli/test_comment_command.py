@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 import yaml
 
-from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.report.markdown import MARKER
 
 ACTION = Path(__file__).parents[3] / "action.yml"
@@ -97,14 +96,13 @@ def job(service, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def comment(tmp_path, capsys):
+def comment(tmp_path, command):
     """Status and output of the command for a report of this text."""
 
     def run(text: str = "text", name: str = "kernels") -> tuple[int, str]:
         (tmp_path / "report.md").write_text(text)
-        status = main(["comment", str(tmp_path / "report.md"), "--name", name])
-        said = capsys.readouterr()
-        return status, said.out + said.err
+        status, *said = command("comment", tmp_path / "report.md", "--name", name)
+        return status, "".join(said)
 
     return run
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,7 +13,6 @@ from git_samples import as_another_user, commit, git
 from record_samples import identity_of, static_of, time_of
 
 from pytest_gpuperf.baselines.store import BaselineStore, Update
-from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.time_record import TimeRecord
 
@@ -71,37 +71,34 @@ tests/test_scale.py
 """
 
 
-def test_change_is_told_with_its_figures(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["diff", "HEAD~1"]) == 0
-    assert capsys.readouterr().out == SAID
-    assert main(["diff"]) == 0
-    assert capsys.readouterr().out == "Baselines of HEAD -> the working tree\n\nNo figure differs\n"
+def test_change_is_told_with_its_figures(root: Path, command: Any) -> None:
+    assert command("diff", "HEAD~1") == (0, SAID, "")
+    assert command("diff") == (0, "Baselines of HEAD -> the working tree\n\nNo figure differs\n", "")
     git(root.parent, "rm", "-rq", "baselines")
-    assert main(["diff", "--baselines", "baselines"]) == 0
-    said = capsys.readouterr().out
+    status, said, _ = command("diff", "--baselines", "baselines")
+    assert status == 0
     assert "64 workloads of test_scale[...]: removed" in said
     assert "manifest: gpu models: nvidia-h200 -> none" in said
     assert said.endswith("64 workloads removed\n")
 
 
-def test_two_commits_are_compared_and_the_working_tree_counts(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["diff", "--markdown", "HEAD~1", "HEAD"]) == 0
-    said = capsys.readouterr().out
+def test_two_commits_are_compared_and_the_working_tree_counts(root: Path, command: Any) -> None:
+    status, said, _ = command("diff", "--markdown", "HEAD~1", "HEAD")
+    assert status == 0
     assert said.startswith("## Baselines of HEAD\\~1 -&gt; HEAD\n\n**1 kernel changed**\n")
     assert "| <code>scale</code> | 64 workloads of test\\_scale\\[...\\] | sm\\_80, sm\\_90, sm\\_120 |" in said
     write(root, SPILLING, {}, [key("new")])
-    assert main(["diff"]) == 0
-    assert capsys.readouterr().out.endswith("  workloads\n    test_scale[new] [scale]: new\n\n1 workload new\n")
+    assert command("diff")[1].endswith("  workloads\n    test_scale[new] [scale]: new\n\n1 workload new\n")
 
 
-def test_folder_elsewhere(root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_elsewhere(root: Path, command: Any) -> None:
     git(root.parent, "mv", "baselines", "other")
     commit(root.parent)
     other = root.parent / "other"
     write(other, static_of(), {}, [key(1)])
-    monkeypatch.chdir(other / "sm_90")
-    assert main(["diff", "--baselines", str(other)]) == 0
-    assert "test_scale[1] [scale] on sm_80, sm_90, sm_120: registers 48 -> 40" in capsys.readouterr().out
+    status, said, _ = command("diff", "--baselines", other, folder=other / "sm_90")
+    assert status == 0
+    assert "test_scale[1] [scale] on sm_80, sm_90, sm_120: registers 48 -> 40" in said
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
@@ -110,22 +107,21 @@ def test_folder_elsewhere(root: Path, capsys: pytest.CaptureFixture[str], monkey
     (["HEAD~1"], "{}/manifest.json: this baseline cannot be read: "),
     (["--baselines", "/"], "git reads no repository at /"),
 ])  # fmt: skip
-def test_errors_have_a_remedy(root: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str) -> None:
+def test_errors_have_a_remedy(root: Path, command: Any, arguments: list[str], words: str) -> None:
     if arguments == ["HEAD~1"]:
         (root / "manifest.json").write_text("{")
         words = words.format(root)
-    assert main(["diff", *arguments]) == 1
-    written = capsys.readouterr()
-    assert written.out == ""
-    assert written.err.startswith(f"gpuperf diff: {words}")
+    status, said, problem = command("diff", *arguments)
+    assert (status, said) == (1, "")
+    assert problem.startswith(f"gpuperf diff: {words}")
 
 
-@pytest.mark.parametrize("command", ["diff", "history"])
+@pytest.mark.parametrize("name", ["diff", "history"])
 def test_a_repository_of_another_user_is_told_with_gits_own_remedy(
-    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+    root: Path, monkeypatch: pytest.MonkeyPatch, command: Any, name: str
 ) -> None:
     as_another_user(monkeypatch)
-    assert main([command, "--baselines", str(root)]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith(f"gpuperf {command}: git reads no repository at {root}")
+    status, _, said = command(name, "--baselines", root)
+    assert status == 1
+    assert said.startswith(f"gpuperf {name}: git reads no repository at {root}")
     assert f"git config --global --add safe.directory {root.parent})" in said

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from pytest_gpuperf.cli import init_command
-from pytest_gpuperf.cli.command_line import main
 
 COPIED = ("transpose32", "polynomial", "reduce_sum", "sample2_static_array", "occupancy_registers")
 """Families, each of which runs alone."""
@@ -20,9 +19,9 @@ def gate(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
-def test_an_empty_repository_gets_a_test_that_gates(tmp_path, capsys):
-    assert main(["init", str(tmp_path)]) == 0
-    assert "pytest --update-baselines" in capsys.readouterr().out
+def test_an_empty_repository_gets_a_test_that_gates(tmp_path, command):
+    status, said, _ = command("init", tmp_path)
+    assert (status, "pytest --update-baselines" in said) == (0, True)
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == [
         ".gitattributes", "axpy.cu", "gpuperf-constraints.txt", "gpuperf.yml", "pytest.ini", "test_axpy.py",
     ]  # fmt: skip
@@ -33,45 +32,42 @@ def test_an_empty_repository_gets_a_test_that_gates(tmp_path, capsys):
     assert "1 workload: 1 UNCHANGED" in gate(tmp_path, "--gpuperf").stdout
 
 
-def test_the_next_commands_depend_on_where_the_repository_is(tmp_path, capsys, monkeypatch):
+def test_the_next_commands_depend_on_where_the_repository_is(tmp_path, command, monkeypatch):
     (tmp_path / ".git").mkdir()
     part = tmp_path / "gpu part"
     part.mkdir()
-    assert main(["init", str(part)]) == 0
-    said = capsys.readouterr().out
+    status, said, _ = command("init", part)
+    assert status == 0
     assert f"at the top of a repository alone, which is {tmp_path.resolve()}." in said
     assert 'defaults: {run: {working-directory: "gpu part"}}' in said
     assert "    git add . && git commit" in said
-    main(["init", str(tmp_path)])
-    assert "working-directory" not in capsys.readouterr().out
+    assert "working-directory" not in command("init", tmp_path)[1]
     monkeypatch.setattr(init_command, "checkout_around", lambda _: None)
-    assert main(["init", str(tmp_path)]) == 0
-    assert "    git init && git add . && git commit" in capsys.readouterr().out
+    status, said, _ = command("init", tmp_path)
+    assert (status, "    git init && git add . && git commit" in said) == (0, True)
 
 
 @pytest.mark.parametrize("mine", [b"# caf\xe9\n", b"*.png binary\r\n*.txt text", b""])
-def test_nothing_is_overwritten_and_a_second_time_writes_nothing(tmp_path, capsys, mine):
+def test_nothing_is_overwritten_and_a_second_time_writes_nothing(tmp_path, command, mine):
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -q\n")
     (tmp_path / ".gitattributes").write_bytes(mine)
     (tmp_path / "kernels").mkdir()
     (tmp_path / "kernels" / "axpy.cu").write_text("// mine, and no kernel\n")
-    main(["init", str(tmp_path)])
+    command("init", tmp_path)
     assert (tmp_path / "kernels" / "axpy.cu").read_text() == "// mine, and no kernel\n"
     assert (tmp_path / "pytest.ini").read_text() == "[pytest]\naddopts = -q\n"
     attributes = (tmp_path / ".gitattributes").read_bytes()
     assert attributes == mine + b"\n" * (mine[-1:] not in (b"", b"\n")) + init_command.ATTRIBUTES + b"\n"
-    capsys.readouterr()
-    main(["init", str(tmp_path)])
-    assert "written" not in capsys.readouterr().out
+    assert "written" not in command("init", tmp_path)[1]
     assert (tmp_path / ".gitattributes").read_bytes() == attributes
 
 
-def test_families_are_listed_and_copied_and_run_alone(tmp_path, capsys):
-    assert main(["examples"]) == 0
-    assert "bank_conflicts  " in capsys.readouterr().out
+def test_families_are_listed_and_copied_and_run_alone(tmp_path, command):
+    status, said, _ = command("examples")
+    assert (status, "bank_conflicts  " in said) == (0, True)
     target = tmp_path / "my examples"
-    assert main(["examples", str(target), *COPIED]) == 0
-    said = capsys.readouterr().out
+    status, said, _ = command("examples", target, *COPIED)
+    assert status == 0
     assert f"    cd '{target}'\n" in said
     assert sorted(path.name for path in target.rglob("*.cu")) == sorted(f"{name}.cu" for name in COPIED)
     assert f"pytest --gpuperf test_{COPIED[0]}.py" in said
@@ -80,14 +76,14 @@ def test_families_are_listed_and_copied_and_run_alone(tmp_path, capsys):
         assert done.returncode == 0, done.stdout
     assert "UNCHANGED" in done.stdout
     for wrong, why in (("transpose32", "exists. Nothing was written"), ("transpose", "the closest is transpose32")):
-        assert main(["examples", str(target), "matmul", wrong]) == 1
-        assert why in capsys.readouterr().err
+        status, _, problem = command("examples", target, "matmul", wrong)
+        assert (status, why in problem) == (1, True)
     assert not (target / "test_matmul.py").exists()
 
 
-def test_a_folder_that_is_not_there_or_cannot_be_written_is_named(tmp_path, capsys):
-    assert main(["init", str(tmp_path / "nowhere")]) == 1
-    assert "nowhere is no folder" in capsys.readouterr().err
+def test_a_folder_that_is_not_there_or_cannot_be_written_is_named(tmp_path, command):
+    status, _, problem = command("init", tmp_path / "nowhere")
+    assert (status, "nowhere is no folder" in problem) == (1, True)
     (tmp_path / ".github").write_text("a file where a folder has to be")
-    assert main(["init", str(tmp_path)]) == 1
-    assert f"Not a directory: '{tmp_path / '.github' / 'workflows'}'" in capsys.readouterr().err
+    status, _, problem = command("init", tmp_path)
+    assert (status, f"Not a directory: '{tmp_path / '.github' / 'workflows'}'" in problem) == (1, True)

@@ -8,7 +8,6 @@ import msgspec
 import pytest
 from record_samples import report_of
 
-from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
@@ -27,14 +26,13 @@ def report(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_report_has_the_form_of_its_ending(report, capsys):
-    assert main(["report", "run.json", "--output", "a.html", "--output", "a.md", "--output", "a.json"]) == 0
-    assert capsys.readouterr().out.count("report written to") == 3
+def test_a_report_has_the_form_of_its_ending(report, command):
+    status, said, _ = command("report", "run.json", "--output", "a.html", "--output", "a.md", "--output", "a.json")
+    assert (status, said.count("report written to")) == (0, 3)
     assert "1 WORSE" in (report / "a.html").read_text()
     assert "it spills" in (report / "a.md").read_text()
     assert json.loads((report / "a.json").read_text()) == json.loads((report / "run.json").read_text())
-    assert main(["report", "run.json"]) == 0
-    assert capsys.readouterr().out == (report / "a.md").read_text()
+    assert command("report", "run.json") == (0, (report / "a.md").read_text(), "")
 
 
 @pytest.mark.parametrize(
@@ -43,32 +41,32 @@ def test_a_report_has_the_form_of_its_ending(report, capsys):
      ('{"schema": 1}', ["bad.json"], "has schema 1, this version reads"), ("[]", ["bad.json"], "is no report"),
      (None, ["run.json", "--output", "a.txt"], "none of the endings")],
 )  # fmt: skip
-def test_what_cannot_be_reported_says_why(report, capsys, content, arguments, says):
+def test_what_cannot_be_reported_says_why(report, command, content, arguments, says):
     if content is not None:
         (report / "bad.json").write_text(content)
-    assert main(["report", *arguments]) == 1
-    assert says in capsys.readouterr().err
+    status, _, problem = command("report", *arguments)
+    assert (status, says in problem) == (1, True)
 
 
-def test_reports_of_jobs_that_divided_the_tests_are_joined(report, capsys):
+def test_reports_of_jobs_that_divided_the_tests_are_joined(report, command):
     test = msgspec.structs.replace(EVIDENCE, test="test_c")
     other = report_of(test, date="2026-11-22T13:00:00Z", exit_status=0, problems=("red",))
     (report / "other.json").write_bytes(msgspec.json.encode(other))
-    assert main(["report", "run.json", "other.json", "--output", "whole.json"]) == 0
+    assert command("report", "run.json", "other.json", "--output", "whole.json")[0] == 0
     whole = json.loads((report / "whole.json").read_text())
     assert [test["test"] for test in whole["tests"]] == ["test_b", "test_c"]
     assert (whole["exit_status"], whole["date"], whole["problems"]) == (1, "2026-11-22T13:00:00Z", ["red"])
     assert (whole["task"], whole["machines"]) == ("2 jobs: gating", ["NVIDIA H200"])
 
 
-def test_reports_of_several_commits_or_that_judge_a_test_differently_are_not_joined(report, capsys):
+def test_reports_of_several_commits_or_that_judge_a_test_differently_are_not_joined(report, command):
     better = msgspec.structs.replace(WORSE, verdict=Verdict.BETTER)
     work = WorkloadEvidence(key=KEY, judgements=(better,))
     other = report_of(msgspec.structs.replace(EVIDENCE, workloads=(work,)), exit_status=0)
     (report / "other.json").write_bytes(msgspec.json.encode(other))
-    assert main(["report", "run.json", "run.json"]) == 0
-    assert main(["report", "run.json", "other.json"]) == 1
-    assert "run.json and other.json judge test_a.py::test_b differently" in capsys.readouterr().err
+    assert command("report", "run.json", "run.json")[0] == 0
+    status, _, problem = command("report", "run.json", "other.json")
+    assert (status, "run.json and other.json judge test_a.py::test_b differently" in problem) == (1, True)
     (report / "other.json").write_bytes(msgspec.json.encode(report_of(EVIDENCE, commit="c1")))
-    assert main(["report", "run.json", "other.json"]) == 1
-    assert "run.json and other.json are of different commits" in capsys.readouterr().err
+    status, _, problem = command("report", "run.json", "other.json")
+    assert (status, "run.json and other.json are of different commits" in problem) == (1, True)
