@@ -70,14 +70,9 @@ def start() -> Iterator[str]:
 
     with tempfile.TemporaryDirectory(prefix="gpuperf-warm-") as folder:
         launcher, place = Path(folder, "python"), Path(folder, "socket")
-        texts = AS_COMMAND, BOOTSTRAP
-        names = {
-            "python": sys.executable,
-            "socket": str(place),
-            "cold": COLD,
-            "programs": [["-u", "-c"], *(["-c", text] for text in texts)],
-        }
-        launcher.write_text(LAUNCHER.format(**names), encoding="utf-8")
+        programs = [["-u", "-c"], ["-c", AS_COMMAND], ["-c", BOOTSTRAP]]
+        text = LAUNCHER.format(python=sys.executable, socket=str(place), cold=COLD, programs=programs)
+        launcher.write_text(text, encoding="utf-8")
         launcher.chmod(0o755)
         command = [sys.executable, __file__, str(place), str(launcher)]
         with subprocess.Popen(

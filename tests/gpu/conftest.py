@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
+from collections.abc import Callable
 
 import pytest
 import warm_python
@@ -10,6 +12,7 @@ import warm_python
 from pytest_gpuperf.device.cuda import CudaDevice
 from pytest_gpuperf.device.device_errors import NoDevice
 from pytest_gpuperf.device.discovery import open_device
+from pytest_gpuperf.device.gpu import Gpu
 
 
 @functools.cache
@@ -41,3 +44,20 @@ def cuda_device() -> CudaDevice:
     assert isinstance(device, CudaDevice)
     device.stream.use()
     return device
+
+
+@pytest.fixture
+def gpu(cuda_device: CudaDevice) -> Gpu:
+    return Gpu(cuda_device)
+
+
+@pytest.fixture
+def need() -> Callable[..., None]:
+    """Skips a test without these modules; it imports none."""
+
+    def skip(*modules: str) -> None:
+        for name in modules:
+            if importlib.util.find_spec(name) is None:
+                pytest.skip(f"needs {name}")
+
+    return skip

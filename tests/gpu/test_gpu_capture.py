@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from pathlib import Path
@@ -100,14 +99,12 @@ RECORD = ("--update-baselines", "--gpuperf-disturbed")
 
 @pytest.fixture
 def recorded(
-    cuda_device: Any, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any
+    cuda_device: Any, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any, need: Any
 ) -> pytest.Pytester:
     """Six callables with their records, in a repository; what compilers cache lies outside of it."""
     for name in ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR"):
         monkeypatch.setenv(name, str(tmp_path_factory.mktemp(name)))
-    for name in ("torch", "triton", "cupti"):
-        if importlib.util.find_spec(name) is None:
-            pytest.skip(f"needs {name}")
+    need("torch", "triton", "cupti")
     pytester.makepyfile(kernels=KERNELS, test_captured=SUITE)
     Path(pytester.path, ".gitignore").write_text("__pycache__\n.gpuperf\n")
     commit(pytester.path, "Callables")

@@ -46,11 +46,6 @@ extern "C" __global__ void staged(const int* from, int* to, int words)
 """
 
 
-@pytest.fixture
-def gpu(cuda_device: CudaDevice) -> Gpu:
-    return Gpu(cuda_device)
-
-
 def compiled(device: CudaDevice, name: str, text: str = SCALE) -> Kernel:
     arch = device.facts.arch
     binaries = compile_for(KernelSource(text=text, name=name), [arch])

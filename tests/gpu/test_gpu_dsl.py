@@ -6,7 +6,6 @@ sm_90; those of the CuTe DSL are compiled here.
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -119,12 +118,6 @@ def test_elsewhere(cuda_kernel, gpu):
 """
 
 
-def need(*modules: str) -> None:
-    for name in modules:
-        if importlib.util.find_spec(name) is None:
-            pytest.skip(f"needs {name}")
-
-
 def recorded_unchanged_and_paired(pytester: pytest.Pytester, text: str, slower: tuple[str, str]) -> None:
     """Four tests: right results, recorded; three runs of the same code without a red; the slower one alone is red."""
     module = pytester.makepyfile(test_dsl=text)
@@ -149,12 +142,12 @@ def test_kernels_of_cutile_are_right_recorded_and_paired(cuda_device: Any, pytes
     recorded_unchanged_and_paired(pytester, CUTILE, ("STEPS = 40", "STEPS = 50"))
 
 
-def test_kernels_of_the_cute_dsl_are_right_recorded_and_paired(cuda_device: Any, pytester: pytest.Pytester) -> None:
+def test_kernels_of_cute_are_right_recorded_and_paired(cuda_device: Any, pytester: pytest.Pytester, need: Any) -> None:
     need("cutlass")
     recorded_unchanged_and_paired(pytester, CUTE, ("STEPS = 400", "STEPS = 500"))
 
 
-def test_call_on_another_stream_is_refused(cuda_device: Any, pytester: pytest.Pytester) -> None:
+def test_call_on_another_stream_is_refused(cuda_device: Any, pytester: pytest.Pytester, need: Any) -> None:
     need("cutlass")
     prelude, _, rest = CUTE.partition("def test_add")
     pytester.makepyfile(test_dsl=prelude + ELSEWHERE + "def test_add" + rest.partition("def test_rowsum")[0])

@@ -44,11 +44,6 @@ extern "C" __global__ void first_runs_only(const float* a, float* b, int n)
 
 
 @pytest.fixture
-def gpu(cuda_device: CudaDevice) -> Gpu:
-    return Gpu(cuda_device)
-
-
-@pytest.fixture
 def torch(cuda_device: CudaDevice) -> Any:
     torch = pytest.importorskip("torch")
     torch.zeros(1, device="cuda")

@@ -24,11 +24,6 @@ extern "C" __global__ void filled(float* to) { to[threadIdx.x] = weights[threadI
 """
 
 
-@pytest.fixture
-def gpu(cuda_device: CudaDevice) -> Gpu:
-    return Gpu(cuda_device)
-
-
 def compiled(device: CudaDevice, name: str, text: str) -> Kernel:
     arch = device.facts.arch
     binaries = compile_for(KernelSource(text=text, name=name), [arch])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 import pytest
@@ -51,8 +50,7 @@ def test_warmup(cuda_kernel, gpu, gpuperf):
 """
 
 
-def test_what_triton_launches_itself_comes_out_the_same(cuda_device: Any, pytester: pytest.Pytester) -> None:
-    if not all(map(importlib.util.find_spec, ("triton", "torch"))):
-        pytest.skip("needs Triton and PyTorch")
+def test_what_triton_launches_itself_comes_out_the_same(cuda_device: Any, pytester: pytest.Pytester, need: Any) -> None:
+    need("triton", "torch")
     pytester.makepyfile(test_as_triton=AS_TRITON)
     pytester.runpytest_subprocess().assert_outcomes(passed=3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 from typing import Any
@@ -93,12 +92,6 @@ RECORD = ("--update-baselines", "--gpuperf-disturbed")
 RED = r"  (SLOWER|WORSE)  on "
 
 
-def need(*modules: str) -> None:
-    for name in modules:
-        if importlib.util.find_spec(name) is None:
-            pytest.skip(f"needs {name}")
-
-
 def static_uses(folder: Path, arch: str, module: str) -> dict[str, dict[str, Any]]:
     """What is on record of each kernel that a workload launches, or that stands for itself, by its name."""
     (tests,) = read_evidence(folder / "baselines" / arch / f"{module}.jsonl")["toolchains"].values()
@@ -116,7 +109,9 @@ def without_red(pytester: pytest.Pytester, *arguments: str) -> str:
 
 
 @pytest.fixture
-def autotuned(cuda_device: Any, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+def autotuned(
+    cuda_device: Any, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, need: Any
+) -> pytest.Pytester:
     """Three autotuned kernels, recorded with the first configuration of each."""
     need("triton", "torch")
     pytester.makepyfile(test_autotuned=AUTOTUNED)

@@ -175,7 +175,7 @@ class SimulatedGpu:
         ``slow``: by what factor kernels of a name are slower for another reason than their code.
         """
         self.facts = msgspec.structs.replace(FACTS, uuid=uuid)
-        self.arrays = SimulatedArrays()
+        self.arrays: Any = SimulatedArrays()
         self.implementations = implementations or {}
         self.elapsed_ns = 0.0
         self.launches = LaunchLog()
@@ -344,21 +344,13 @@ class SharedMemory:
         return sum(int(file.read_text() or 0) for file in alive if file.name != str(os.getpid()))
 
 
-class LimitedArrays(SimulatedArrays):
+class LimitedArrays:
     def __init__(self, memory: SharedMemory) -> None:
         self._memory = memory
 
-    def random(self, *given: Any, **more: Any) -> Any:
-        return self._memory.take(super().random(*given, **more))
-
-    def empty(self, *given: Any) -> Any:
-        return self._memory.take(super().empty(*given))
-
-    def zeros(self, *given: Any) -> Any:
-        return self._memory.take(super().zeros(*given))
-
-    def empty_like(self, array: Any) -> Any:
-        return self._memory.take(super().empty_like(array))
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        make = getattr(SimulatedArrays(), name)
+        return lambda *given, **more: self._memory.take(make(*given, **more))
 
 
 class LimitedGpu(SimulatedGpu):

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 from git_samples import commit, git
-from suite_under_test import FILES, HOG, hog_test
-
-from pytest_gpuperf.cli.command_line import main
+from suite_under_test import FILES, HOG, Command, hog_test
 
 SPILLING = "['-maxrregcount=32']"
 
@@ -37,13 +35,7 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> History:
     return History(folder)
 
 
-def bisected(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    status = main(["bisect", *arguments])
-    said = capsys.readouterr()
-    return status, said.out, said.err
-
-
-def test_spill_is_found(history: History, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spill_is_found(history: History, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """From a folder that old commits lack, beside a test that the good end lacks and the cache's flags in the ini."""
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest")  # with pytest's own plugins
     (history.folder / "pytest.ini").write_text("[pytest]\ngpuperf_arch = sm_90\naddopts = --lf --sw\n")
@@ -56,7 +48,7 @@ def test_spill_is_found(history: History, capsys: pytest.CaptureFixture[str], mo
         history.add(options=options, source=source, more=other)
     (history.folder / "test_hog.py").write_text("edited, and not looked at")
     monkeypatch.chdir(deep)
-    status, out, err = bisected(capsys, "--good", history.commits[0], "test_hog.py")
+    status, out, err = command("bisect", "--good", history.commits[0], "test_hog.py")
     assert (status, err) == (0, "")
     assert f"{history.commits[2][:12]} (" in out
     assert "State 2) made it slower" in out
@@ -64,24 +56,24 @@ def test_spill_is_found(history: History, capsys: pytest.CaptureFixture[str], mo
     assert git(history.folder, "status", "--porcelain") == "M test_hog.py"
 
 
-def test_flag_that_a_commit_s_pytest_refuses_is_named(history: History, capsys: pytest.CaptureFixture[str]) -> None:
+def test_flag_that_a_commit_s_pytest_refuses_is_named(history: History, command: Command) -> None:
     history.add()
     (history.folder / "pytest.ini").write_text("[pytest]\naddopts = --no-such-flag\n")
     history.add()
-    status, out, err = bisected(capsys, "--good", history.commits[0], "test_hog.py")
+    status, out, err = command("bisect", "--good", history.commits[0], "test_hog.py")
     assert status == 1
     assert f"{history.commits[1][:12]}  undecided  unrecognized arguments: --no-such-flag" in out
     assert "cannot be judged against the good one" in err
 
 
-def test_times_decide(history: History, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_times_decide(history: History, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a kernel that takes longer by its steps, and has no machine code that is worse."""
     for steps in (100, 200):
         for name, text in FILES.items():
             (history.folder / name).write_text(text.replace("-DSTEPS=100", f"-DSTEPS={steps}"))
         history.commits.append(commit(history.folder, f"With {steps} steps"))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    status, out, err = bisected(capsys, "--good", history.commits[0], "test_suite.py::test_work[1024]")
+    status, out, err = command("bisect", "--good", history.commits[0], "test_suite.py::test_work[1024]")
     assert (status, err) == (0, "")
     assert "With 200 steps) made it slower" in out
     assert "SLOWER x1." in out

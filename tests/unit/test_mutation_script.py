@@ -15,12 +15,8 @@ KILLED, TIMED_OUT, SURVIVED, UNTESTED = 1, 36, 0, 33
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Results as mutmut keeps them: three of four mutants of ``judge.votes`` detected, and another room's."""
-    codes = {
-        "m.x_a__mutmut_1": KILLED,
-        "m.x_a__mutmut_2": TIMED_OUT,
-        "m.x_a__mutmut_3": KILLED,
-        "m.x_b__mutmut_1": SURVIVED,
-    }
+    codes = {f"m.x_a__mutmut_{number}": code for number, code in enumerate((KILLED, TIMED_OUT, KILLED), 1)}
+    codes["m.x_b__mutmut_1"] = SURVIVED
     for module, found in (("judge/votes", codes), ("model/verdict", {"m.x_c__mutmut_1": UNTESTED})):
         file = tmp_path / "mutants" / "pytest_gpuperf" / f"{module}.py.meta"
         file.parent.mkdir(parents=True)

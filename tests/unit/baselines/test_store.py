@@ -229,13 +229,8 @@ def test_what_is_no_file_is_named(root: Path) -> None:
     os.mkfifo(root / "sm_90/test_pipe.jsonl")
     (root / "sm_90/test_loop.jsonl").symlink_to("test_loop.jsonl")
     (root / "sm_90/test_large.jsonl").write_bytes(bytes((16 << 20) + 1))
-    words = {
-        "folder": "it is not a regular file",
-        "pipe": "it is not a regular file",
-        "loop": "",
-        "large": "it is larger",
-    }
-    for name, why in words.items():
+    no_file = "it is not a regular file"
+    for name, why in {"folder": no_file, "pipe": no_file, "loop": "", "large": "it is larger"}.items():
         with pytest.raises(BaselineError, match=rf"^{root}.*test_{name}\.jsonl: this baseline cannot be read: {why}"):
             BaselineStore(root).static("sm_90", make_key(module=f"test_{name}.py"), NVRTC)
     (root / FILE).parent.mkdir()

@@ -10,7 +10,6 @@ from record_samples import static_of, time_of
 
 from pytest_gpuperf.baselines.git_objects import GitFolder
 from pytest_gpuperf.baselines.store import BaselineStore, Update
-from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.cli.history_command import commits_of, series_of
 from pytest_gpuperf.model.evidence import Key
 
@@ -28,7 +27,7 @@ def record(root: Path, registers: int, *those: Key, **times: float) -> None:
     BaselineStore(root / "baselines").write(Update(static=static, time=time))
 
 
-def test_a_planted_step_is_found_at_its_commit(tmp_path, monkeypatch, capsys):
+def test_a_planted_step_is_found_at_its_commit(tmp_path, monkeypatch, command):
     """Each commit records a time anew, with a scatter of 0.3 %; one is 3 % slower and takes two registers."""
     monkeypatch.chdir(tmp_path)
     names = []
@@ -37,8 +36,9 @@ def test_a_planted_step_is_found_at_its_commit(tmp_path, monkeypatch, capsys):
         times = {"slower": 50_000 * scatter * (1.03 if after else 1.0), "quiet": 50_000 * scatter}
         record(tmp_path, 42 if after else 40, KEY, **times)
         names.append(commit(tmp_path, f"state {number}"))
-    assert main(["history"]) == 0
-    out = capsys.readouterr().out.splitlines()
+    status, said, _ = command("history")
+    assert status == 0
+    out = said.splitlines()
     (time,) = [place for place, line in enumerate(out) if line.startswith(f"{KEY} time on nvidia-h200: ")]
     assert out[time].endswith(f": 50 us -> 51.7 us, {len(SCATTER)} commits")
     assert out[time + 1].startswith(f"    +2.7 % at {names[PLANTED][:12]} (2")
@@ -51,8 +51,8 @@ def test_a_planted_step_is_found_at_its_commit(tmp_path, monkeypatch, capsys):
         (["no_such_test.py"], "there is no baseline of no_such_test.py"),
         (["--baselines", "nowhere"], "there is no folder nowhere"),
     ):
-        assert main(["history", *arguments]) == 1
-        assert says in capsys.readouterr().err
+        status, _, problem = command("history", *arguments)
+        assert (status, says in problem) == (1, True)
 
 
 def test_commits_along_first_parents_count_and_a_record_that_stays_is_one_point(tmp_path: Path) -> None:

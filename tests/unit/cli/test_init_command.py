@@ -71,8 +71,8 @@ def test_families_are_listed_and_copied_and_run_alone(tmp_path, command):
     assert f"    cd '{target}'\n" in said
     assert sorted(path.name for path in target.rglob("*.cu")) == sorted(f"{name}.cu" for name in COPIED)
     assert f"pytest --gpuperf test_{COPIED[0]}.py" in said
-    for command in ("--update-baselines", "--gpuperf"):
-        done = gate(target, command, "-q")
+    for flag in ("--update-baselines", "--gpuperf"):
+        done = gate(target, flag, "-q")
         assert done.returncode == 0, done.stdout
     assert "UNCHANGED" in done.stdout
     for wrong, why in (("transpose32", "exists. Nothing was written"), ("transpose", "the closest is transpose32")):

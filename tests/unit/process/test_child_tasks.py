@@ -47,12 +47,6 @@ def test_a_handler_of_somebody_elses_stays() -> None:
 
 def test_a_line_of_progress_is_no_error() -> None:
     """That of pytest 8.0 after a set-up that failed begins as its errors do."""
-    log = [
-        "E                                                                        [100%]",
-        ".E  [ 50%]",
-        "    def pytest_runtest_setup(item):",
-        ">       raise RuntimeError('no licence')",
-        "E       RuntimeError: no licence",
-        "E       of 100%",
-    ]
+    log = [f"E{' ' * 72}[100%]", ".E  [ 50%]", "    def pytest_runtest_setup(item):"]
+    log += [">       raise RuntimeError('no licence')", "E       RuntimeError: no licence", "E       of 100%"]
     assert errors_in(log) == ["RuntimeError: no licence", "of 100%"]

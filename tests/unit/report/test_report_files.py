@@ -6,7 +6,6 @@ import errno
 import io
 import os
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -15,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from page_tags import Page
 from record_samples import report_of, static_of, time_of
 
 from pytest_gpuperf.cli import command_line
@@ -132,25 +132,6 @@ HOSTILE = (
     "a\n\n# b", "</summary>", "1. x", "# x", "--- x",
 )  # fmt: skip
 LONG = ("x" * 5000, "|" * 300, "_" * 300)
-VOID = {"br", "hr"}
-
-
-class Structure(HTMLParser):
-    """Fails where a tag is not closed, or closed that is not open; keeps how many there were."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.seen: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.seen.append(tag)
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open, f"</{tag}> closes nothing"
-        assert self.open.pop() == tag
 
 
 def a_red_run(names: tuple[str, ...], times: int = 1) -> Document:
@@ -182,13 +163,8 @@ def a_red_run(names: tuple[str, ...], times: int = 1) -> Document:
     ))  # fmt: skip
 
 
-def rendered(text: str) -> Structure:
-    page = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
-    found = Structure()
-    found.feed(page)
-    found.close()
-    assert not found.open
-    return found
+def rendered(text: str) -> Page:
+    return Page(MarkdownIt("commonmark", {"html": True}).enable("table").render(text))
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from simulated_machine import FIXED_NS, NS_PER_COUNT, SimulatedMachine
 
-from pytest_gpuperf.cli import command_line
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin, text_of
 from pytest_gpuperf.device.device_errors import NoDevice, TimerUnavailable
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -39,12 +38,11 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Use:
     return lambda machine: monkeypatch.setattr(run, "open_device", lambda: machine)
 
 
-def test_quick_self_test_of_a_quiet_machine(
-    use: Use, machine: SimulatedMachine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_quick_self_test_of_a_quiet_machine(use: Use, machine: SimulatedMachine, tmp_path: Path, command: Any) -> None:
     use(machine)
     file = tmp_path / "report.json"
-    assert command_line.main(["selftest", "--quick", "--json", str(file)]) == 0
+    status, out, err = command("selftest", "--quick", "--json", file)
+    assert status == 0
     report = msgspec.json.decode(file.read_bytes(), type=SelftestReport)
     assert [timer.name for timer in report.timers] == ["cupti", "graph"]
     for timer in report.timers:
@@ -53,14 +51,13 @@ def test_quick_self_test_of_a_quiet_machine(
             assert [(one.slower, one.comparisons) for one in kernel.controls] == [(0, 1), (1, 1), (1, 1)]
             assert kernel.smallest is not None
             assert TIGHT.tolerance < kernel.smallest <= TIGHT.detect
-    printed = capsys.readouterr()
-    assert "Timer cupti: tick 1 ns, overhead 2 ns" in printed.out
-    assert "By graph, this machine resolves +0." in printed.out
-    assert "comparing kernels of known slowdown by graph" in printed.err
+    assert "Timer cupti: tick 1 ns, overhead 2 ns" in out
+    assert "By graph, this machine resolves +0." in out
+    assert "comparing kernels of known slowdown by graph" in err
 
 
 def test_timer_that_does_not_work_is_named_and_left_out(
-    use: Use, machine: SimulatedMachine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    use: Use, machine: SimulatedMachine, monkeypatch: pytest.MonkeyPatch, command: Any
 ) -> None:
     use(machine)
     make = machine.timer
@@ -71,15 +68,14 @@ def test_timer_that_does_not_work_is_named_and_left_out(
         return make(name or "graph")
 
     monkeypatch.setattr(machine, "timer", timer)
-    assert command_line.main(["selftest", "--quick"]) == 0
-    printed = capsys.readouterr()
-    assert "the cupti timer is not available: it is taken; end the profiler" in printed.err
-    assert "Timer cupti" not in printed.out
-    assert command_line.main(["selftest", "--quick", "--timer", "cupti"]) == 1
+    status, out, err = command("selftest", "--quick")
+    assert (status, "the cupti timer is not available: it is taken; end the profiler" in err) == (0, True)
+    assert "Timer cupti" not in out
+    assert command("selftest", "--quick", "--timer", "cupti")[0] == 1
 
 
 def test_false_alarm_is_exit_status_1(
-    use: Use, machine: SimulatedMachine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    use: Use, machine: SimulatedMachine, monkeypatch: pytest.MonkeyPatch, command: Any
 ) -> None:
     """A module that is loaded behind another one runs 3 % slower here, if it is a kernel behind another function."""
     load = machine.load
@@ -92,19 +88,18 @@ def test_false_alarm_is_exit_status_1(
 
     monkeypatch.setattr(machine, "load", placed)
     use(machine)
-    assert command_line.main(["selftest", "--quick", "--timer", "graph"]) == 1
-    printed = capsys.readouterr().out
-    assert "1 of 1 FALSE ALARM" in printed
+    status, printed, _ = command("selftest", "--quick", "--timer", "graph")
+    assert (status, "1 of 1 FALSE ALARM" in printed) == (1, True)
     assert "There were FALSE ALARMS: do not gate on this machine" in printed
 
 
-def test_no_gpu_is_status_1_with_a_remedy(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_gpu_is_status_1_with_a_remedy(monkeypatch: pytest.MonkeyPatch, command: Any) -> None:
     def no_device() -> Any:
         raise NoDevice("there is no NVIDIA driver; run where there is one")
 
     monkeypatch.setattr(run, "open_device", no_device)
-    assert command_line.main(["selftest"]) == 1
-    assert "gpuperf selftest: there is no NVIDIA driver; run where there is one" in capsys.readouterr().err
+    status, _, problem = command("selftest")
+    assert (status, "gpuperf selftest: there is no NVIDIA driver; run where there is one" in problem) == (1, True)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
