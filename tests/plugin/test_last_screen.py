@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import shutil
 from xml.etree import ElementTree
 
 import pytest
-from suite_under_test import baselines_of
+from suite_under_test import with_baselines
 
 KERNEL = """
 #include "common.cuh"
@@ -45,22 +44,14 @@ FILES = {
 GATED = ("--gpuperf", "--gpuperf-arch=sm_90")
 
 
-def run(pytester, *arguments):
-    return pytester.runpytest_inprocess(*GATED, "-p", "no:cacheprovider", *arguments)
-
-
-@pytest.fixture(scope="session")
-def wide_recording(shared_folder):
-    """Baselines of 48 workloads, recorded once."""
-    return baselines_of(shared_folder / "wide", FILES, *GATED, "--update-baselines")
+def run(suite, *arguments):
+    return suite.run(*GATED, *arguments)
 
 
 @pytest.fixture
-def recorded_suite(wide_recording, pytester):
-    for name, text in FILES.items():
-        pytester.path.joinpath(name).write_text(text)
-    shutil.copytree(wide_recording, pytester.path / "baselines")
-    return pytester
+def recorded_suite(suite, shared_folder):
+    """48 workloads, with baselines."""
+    return with_baselines(suite, shared_folder / "wide", FILES, *GATED, "--update-baselines")
 
 
 PROGRESS = re.compile(r"(\S+\.py )?[cF]+ *(\[ *\d+%\])?")

@@ -171,16 +171,6 @@ def test_nearest_marker_wins_and_a_bad_one_names_its_test(suite):
         assert words in text
 
 
-def test_workload_name_used_twice_is_an_error(gpu_suite):
-    gpu_suite.write(
-        "test_twice.py",
-        "def test_twice(gpuperf):\n    gpuperf(lambda: None, name='x')\n    gpuperf(lambda: None, name='x')\n",
-    )
-    result = gpu_suite.run("test_twice.py")
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*the workload name 'x' is used twice*"])
-
-
 def test_what_to_run_next_judges_and_records_in_the_same_folder_for_the_same_targets(suite):
     flags = ("--gpuperf-arch=sm_80", "--gpuperf-baselines=my perf")
     assert suite.run("--update-baselines", *flags).ret == 0

@@ -6,11 +6,10 @@ and four times as many blocks.  On the simulated GPU each block costs ``block_ns
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
-from suite_under_test import HERE, RECORD, SIMULATED, Suite, baselines_of
+from suite_under_test import HERE, RECORD, SIMULATED, Suite, with_baselines
 from test_ready_made_kernels import baseline
 
 SAMPLES = HERE.parent / "unit" / "device"
@@ -51,10 +50,7 @@ def conftest(block_ns: int) -> str:
 def tuned(gpu_suite: Suite, shared_folder: Path) -> Suite:
     """On a simulated GPU, with a baseline of the wide configuration."""
     files = {"test_suite.py": TEST, "conftest.py": conftest(SAME)}
-    shutil.copytree(baselines_of(shared_folder / "tuned", files, *RECORD), gpu_suite.path / "baselines")
-    for name, text in files.items():
-        gpu_suite.write(name, text)
-    return gpu_suite
+    return with_baselines(gpu_suite, shared_folder / "tuned", files, *RECORD)
 
 
 def choices(suite: Suite) -> tuple[list[str], list[str]]:

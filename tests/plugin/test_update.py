@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from evidence_tree import read_evidence
-from suite_under_test import FILES, TEST, Suite, baselines_of
+from suite_under_test import FILES, TEST, Suite, with_baselines
 
 from pytest_gpuperf.baselines.store import BaselineStore
 
@@ -244,10 +244,7 @@ def frog(gpu_suite: Suite, shared_folder: Path) -> Suite:
     """``work``, on record as it was before the first commit."""
     commit(gpu_suite, 0)
     files = {**FILES, "test_suite.py": (gpu_suite.path / "test_suite.py").read_text()}
-    shutil.copytree(
-        baselines_of(shared_folder / "frog", files, "--update-baselines", *QUICK), gpu_suite.path / "baselines"
-    )
-    return gpu_suite
+    return with_baselines(gpu_suite, shared_folder / "frog", files, "--update-baselines", *QUICK)
 
 
 def identity(suite: Suite) -> dict:
