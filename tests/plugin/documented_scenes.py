@@ -158,7 +158,7 @@ SCENES = {
         ("--gpuperf-arch=sm_80,sm_90",),
     ),
     ("docs/how-to/writing-tests.md", "Set what holds for one test"): Scene("import pytest\n"),
-    ("docs/how-to/secondary-metrics.md", "Gate memory, host time and errors"): Scene(
+    ("docs/how-to/secondary-metrics.md", "Gate memory, host time, overlap and errors"): Scene(
         A_LAUNCH.replace("1 << 22", "4096") + "attention = lambda: (launch(), gpu.zeros(n))[1]\n"
     ),
     ("docs/how-to/secondary-metrics.md", "Errors"): Scene(A_LAUNCH.replace("1 << 22", "4096") + "x[...] = 1\n"),

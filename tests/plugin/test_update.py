@@ -15,13 +15,9 @@ ARCH = "--gpuperf-arch=sm_90"
 UP_TO_DATE = "0 baselines written: all are up to date"
 
 
-def static_file(suite, module="test_suite"):
-    return read_evidence(suite.path / "baselines/sm_90" / f"{module}.jsonl")
-
-
-def static_records(suite, module="test_suite"):
+def static_records(suite):
     """By test, of the one compiler."""
-    (records,) = static_file(suite, module)["toolchains"].values()
+    (records,) = read_evidence(suite.path / "baselines/sm_90/test_suite.jsonl")["toolchains"].values()
     return records
 
 

@@ -47,11 +47,6 @@ def test_launch_is_read_out_of_an_identity() -> None:
 # --- lines ---------------------------------------------------------------------------------------
 
 
-def joined(lines: list[str]) -> str:
-    assert all(len(line) <= WIDTH for line in lines)
-    return " ".join(" ".join(lines).split())
-
-
 def test_figures_are_those_that_are_known() -> None:
     assert _figures(Side(arch="sm_90", time_ns=1e6, record=time_of(bytes=3_600_000_000))) == ["time 1 ms", "3.6 TB/s"]
     assert _figures(Side(arch="sm_90")) == ["none"]
@@ -60,7 +55,9 @@ def test_figures_are_those_that_are_known() -> None:
 def test_causes_and_verdicts_that_tell_something_are_told(tmp_path: Path) -> None:
     def told(work: WorkloadEvidence) -> str:
         test = TestEvidence(module=KEY.module, test=KEY.test, workloads=(work,))
-        return joined(list(explain_all(BaselineStore(tmp_path), [(test, work)], None)))
+        lines = list(explain_all(BaselineStore(tmp_path), [(test, work)], None))
+        assert all(len(line) <= WIDTH for line in lines)
+        return " ".join(" ".join(lines).split())
 
     same = Judgement(key=KEY, target="sm_90", kind="static", verdict=Verdict.SAME, reason="nothing that gates")
     unchanged = Judgement(key=KEY, target="sm_80", kind="static", verdict=Verdict.UNCHANGED)

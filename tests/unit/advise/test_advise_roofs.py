@@ -32,10 +32,6 @@ def timed(*arguments: str, opcodes: dict[str, int] | None = None, counters: dict
     return side(code, time_ns=US, record=time, l2_bytes=1 << 20, counters=counters or {}, estimate=estimate)
 
 
-def shares(one: Side) -> dict[str, tuple[float, str]]:
-    return {found.roof: (round(found.fraction, 3), found.source) for found in shares_of(one, peak)}
-
-
 @pytest.mark.parametrize(("given", "expected"), [
     ({"bytes": 2_000_000}, {"dram": (0.5, "declared")}),
     ({"bytes": 600_000, "cache": "warm"}, {"l2": (0.1, "declared")}),
@@ -57,7 +53,8 @@ def shares(one: Side) -> dict[str, tuple[float, str]]:
 ])  # fmt: skip
 def test_each_source_counts_for_its_roof(given: dict[str, Any], expected: dict[str, tuple[float, str]]) -> None:
     array = given.pop("array", "")
-    assert shares(timed(*filter(None, [array]), **given)) == expected
+    found = shares_of(timed(*filter(None, [array]), **given), peak)
+    assert {one.roof: (round(one.fraction, 3), one.source) for one in found} == expected
 
 
 def test_the_closest_roof_comes_first_and_says_its_rate() -> None:

@@ -32,16 +32,11 @@ def taken_again(midmean: float, **changes: object) -> TimeRecord:
     return time_of(midmean, identity_of(code=NEW_CODE), session=SESSIONS[1], **changes)  # type: ignore[arg-type]
 
 
-def with_session(record: TimeRecord) -> TimeRecord:
-    return msgspec.structs.replace(record, session=record.session or SESSIONS[0])
-
-
 def write(root: Path, static: StaticRecord, times: dict[Key, TimeRecord], keys: Iterable[Key] = ()) -> None:
     """Static records of all architectures for the keys, and for those of the times."""
     everywhere = {(arch, NVRTC, one): static for arch in ARCHS for one in (*keys, *times)}
-    BaselineStore(root).write(
-        Update(static=everywhere, time={(H200, one): with_session(t) for one, t in times.items()})
-    )
+    time = {(H200, one): msgspec.structs.replace(t, session=t.session or SESSIONS[0]) for one, t in times.items()}
+    BaselineStore(root).write(Update(static=everywhere, time=time))
 
 
 @pytest.fixture

@@ -30,10 +30,6 @@ main, page, details = loaded("__main__"), loaded("page"), loaded("details")
 FIGURES = main.on_record()["figures"]
 
 
-def claim(**given: Any) -> Any:
-    return main.Claim("family", {"kind": "time", "unit": "x", **given})
-
-
 @pytest.mark.parametrize(("given", "verdicts"), [
     ({"says": 2.0}, {1.71: main.REPRODUCED, 2.4: main.MORE, 1.6: main.LESS, 1.005: main.CONTRADICTED}),
     ({"says": 0.5}, {0.5: main.REPRODUCED, 0.3: main.MORE, 0.8: main.LESS, 1.2: main.CONTRADICTED}),
@@ -46,7 +42,8 @@ def claim(**given: Any) -> Any:
     ({"why": "no such chip"}, {2.0: main.NOT_COMPARABLE}),
 ])  # fmt: skip
 def test_a_verdict_follows_from_both_figures(given: dict[str, Any], verdicts: dict[float, str]) -> None:
-    assert {figure: claim(**given).verdict(figure) for figure in verdicts} == verdicts
+    claim = main.Claim("family", {"kind": "time", "unit": "x", **given})
+    assert {figure: claim.verdict(figure) for figure in verdicts} == verdicts
 
 
 def test_no_claim_is_near_a_border_and_each_that_is_compared_can_fail() -> None:

@@ -109,16 +109,12 @@ def groups(*reports: Any, verbosity: int = 0) -> tuple[RedGroups, dict[str, list
     return RedGroups(reporter), stats
 
 
-def names(stats: dict[str, list[Any]]) -> list[str]:
-    return [report.location[2] for report in stats["failed"]]
-
-
 def test_many_alike_are_one_message_and_all_are_counted_in_the_end() -> None:
     reports = [failed(f"test_a[{n}]", "stack", worse=1 + n / 100) for n in range(64)]
     own = failed("test_own")
     found, stats = groups(*reports, own)
     found.leave(found.named)
-    assert names(stats) == ["test_own", "test_a[63] and 63 more like it"]
+    assert [report.location[2] for report in stats["failed"]] == ["test_own", "test_a[63] and 63 more like it"]
     found.leave(found.failed)
     assert stats["failed"] == [*reports, own]
     assert reports[63].location[2] == "test_a[63]"

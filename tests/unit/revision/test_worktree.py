@@ -32,11 +32,6 @@ def next_state(folder: Path, text: str) -> str:
     return commit(folder, f"State {text}")
 
 
-def registered(folder: Path) -> int:
-    """Worktrees that git knows besides the repository itself."""
-    return git(folder, "worktree", "list").count("\n")
-
-
 def test_it_has_what_the_commit_has(repository: Path) -> None:
     first = resolve(repository, "HEAD")
     next_state(repository, "second")
@@ -137,7 +132,7 @@ def test_another_commit_takes_the_place_of_the_last(repository: Path) -> None:
         assert tree == first
         assert (tree / "kernel.cu").read_text() == "third"
         assert not (tree / "built").exists()
-    assert registered(repository) == 1
+    assert git(repository, "worktree", "list").count("\n") == 1, "beside the repository itself"
 
 
 def test_the_merge_base_is_where_the_branch_began(repository: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from simulated_libcupti import SimulatedLibrary
@@ -132,10 +133,6 @@ def test_failed_measurement_leaves_nothing(timer: CuptiTimer, cupti: SimulatedCu
     assert times == pytest.approx([3200.0] * 9, abs=32)
 
 
-def refuse(kind: int) -> None:
-    raise CuptiError("MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED")
-
-
 def lost_once() -> Callable[[Any], bool]:
     kernels = iter(range(100))
     return lambda record: record.kind == 10 and next(kernels) == 4
@@ -145,7 +142,8 @@ def lost_once() -> Callable[[Any], bool]:
     ({"lose": lost_once()}, "no GPU work for 1 of 11 samples"),
     ({"dropped": 3}, "dropped 3 activity records"),
     ({"invalid": True}, "no valid time for 'kernel'"),
-    ({"activity_enable": refuse}, r"MULTIPLE_SUBSCRIBERS.*ncu, nsys"),
+    ({"activity_enable": Mock(side_effect=CuptiError("MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"))},
+     r"MULTIPLE_SUBSCRIBERS.*ncu, nsys"),
 ])  # fmt: skip
 def test_a_measurement_that_fails_says_why(
     timer: CuptiTimer, cupti: SimulatedCupti, stream: SimulatedStream, change: dict[str, Any], words: str
