@@ -116,7 +116,7 @@ class Suite:
         """Both workloads with all that a GPU recorded of them."""
         was, now = (
             side if time is None else msgspec.structs.replace(
-                side, counters=time.counters, grid=time.grid, block=time.block, sm_count=SMS[GPU],
+                side, counters=time.counters, grid=time.grid, sm_count=SMS[GPU],
                 time_ns=mean_time_ns(time.rounds), record=time,
             )
             for side, time in ((side, self._recorded.time(pair, name))

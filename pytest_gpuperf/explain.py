@@ -25,12 +25,7 @@ from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.listing import NO_LISTINGS, Listings, lines_of
-from pytest_gpuperf.compile.warp_model.estimate import (
-    EstimatePair,
-    KernelCode,
-    Versions,
-    estimates_of,
-)
+from pytest_gpuperf.compile.warp_model.estimate import EstimatePair, KernelCode, Versions, estimates_of
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.device_facts import DeviceFacts
@@ -213,7 +208,7 @@ def side_of(
     if time is None:
         return side
     return msgspec.structs.replace(
-        side, counters=counters or time.counters, grid=time.grid, block=time.block, record=time,
+        side, counters=counters or time.counters, grid=time.grid, record=time,
         time_ns=compared_ns or (mean_time_ns(time.rounds) if time.rounds else None),
     )  # fmt: skip
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from pytest_gpuperf.advise.comparison import SECTOR_BYTES, WARP, change
-from pytest_gpuperf.advise.usage_from_code import WAVEFRONT_BYTES
+from pytest_gpuperf.advise.comparison import WARP, change
+from pytest_gpuperf.advise.usage_from_code import least_sectors, least_wavefronts
 from pytest_gpuperf.advise.waiting_rules import WAITS_FOR
 from pytest_gpuperf.compile.machine_code.line_table import SourceLine
 from pytest_gpuperf.model.verdict import Advice, Change
@@ -45,11 +45,11 @@ def _of_class(*classes: str) -> SiteFigures:
 
 
 def _sectors_in_excess(site: Site) -> float:
-    return site.requests * max((site.sectors or 0.0) - max(1.0, site.bytes * site.lanes / SECTOR_BYTES), 0.0)
+    return site.requests * max((site.sectors or 0.0) - least_sectors(site), 0.0)
 
 
 def _wavefronts_in_excess(site: Site) -> float:
-    return site.requests * max((site.wavefronts or 0.0) - max(1.0, site.bytes * WARP / WAVEFRONT_BYTES), 0.0)
+    return site.requests * max((site.wavefronts or 0.0) - least_wavefronts(site), 0.0)
 
 
 def _requested_bytes(site: Site) -> float:

@@ -99,7 +99,6 @@ class Side(Record, frozen=True):
     """Raw metrics of Nsight Compute by their GH100 names; empty if none were taken."""
     time_ns: float | None = None
     grid: Extent | None = None
-    block: Extent | None = None
     sm_count: int | None = None
     record: TimeRecord | None = None
     """Of the time, with what was declared; None without one."""
@@ -126,7 +125,7 @@ class Side(Record, frozen=True):
     def launch(self) -> tuple[Extent | None, Extent | None, int]:
         """Grid, block and dynamic shared memory, as far as they are known."""
         static = self.static
-        block = self.block or (static.block if static is not None else None)
+        block = (self.record and self.record.block) or (static.block if static is not None else None)
         return self.grid, block, static.dynamic_shared_bytes if static is not None else 0
 
     def same_code(self, other: Side) -> bool:

@@ -9,7 +9,7 @@ from pytest_gpuperf.advise.comparison import SECTOR_BYTES, WARP, Side, Usage
 from pytest_gpuperf.advise.cost import SCHEDULERS
 from pytest_gpuperf.device.discovery import nominal_facts
 from pytest_gpuperf.model.evidence import StaticProfile
-from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
+from pytest_gpuperf.model.warp_estimate import Access, Site, WarpEstimate
 
 WAVEFRONT_BYTES = 128
 """What the 32 banks of shared memory deliver in one pass."""
@@ -48,14 +48,14 @@ def static_usage(side: Side, run: WarpEstimate, scale: float = 1.0) -> Usage:
         global_bytes=scale * sum(a.times * a.lanes * a.bytes for a in to_global),
         global_distinct=scale * sum(a.distinct for a in to_global) if known else None,
         global_sectors=scale * sum(a.times * _sectors(a) for a in to_global),
-        global_ideal=scale * sum(a.times * min(_least_sectors(a), _sectors(a)) for a in to_global),
+        global_ideal=scale * sum(a.times * min(least_sectors(a), _sectors(a)) for a in to_global),
         global_width=mean_width(to_global),
         load_lanes=_load_lanes(run),
         shared_requests=scale * sum(a.times for a in to_shared),
         shared_width=mean_width(to_shared),
         shared_wavefronts=scale
-        * sum(a.times * (_least_wavefronts(a) if a.wavefronts is None else a.wavefronts) for a in to_shared),
-        shared_ideal=scale * sum(a.times * _least_wavefronts(a) for a in to_shared),
+        * sum(a.times * (least_wavefronts(a) if a.wavefronts is None else a.wavefronts) for a in to_shared),
+        shared_ideal=scale * sum(a.times * least_wavefronts(a) for a in to_shared),
         local_requests=scale * (run.executed.get("local_load", 0) + run.executed.get("local_store", 0)),
         divisions=scale * run.divisions,
         single_warp_cycles=scale * run.cycles,
@@ -100,15 +100,16 @@ def _load_lanes(run: WarpEstimate) -> float | None:
 
 
 def _sectors(access: Access) -> float:
-    return _least_sectors(access) if access.sectors is None else access.sectors
+    return least_sectors(access) if access.sectors is None else access.sectors
 
 
-def _least_sectors(access: Access) -> float:
+def least_sectors(access: Access | Site) -> float:
     """Sectors that would do."""
     return max(1.0, access.bytes * access.lanes / SECTOR_BYTES)
 
 
-def _least_wavefronts(access: Access) -> float:
+def least_wavefronts(access: Access | Site) -> float:
+    """Wavefronts that would do."""
     return max(1.0, access.bytes * WARP / WAVEFRONT_BYTES)
 
 

@@ -157,19 +157,14 @@ def _static_figures(side: Side, record: StaticRecord) -> list[str]:
     if record.occupancy is not None:
         found.append(f"occupancy {record.occupancy.fraction:.0%} (limited by {record.occupancy.limiter})")
     if run is not None:
-        sectors = [(a.times, a.sectors) for a in run.accesses if a.op.startswith("global") and a.sectors is not None]
-        wavefronts = [
-            (a.times, a.wavefronts) for a in run.accesses if a.op.startswith("shared") and a.wavefronts is not None
-        ]
-        if sectors:
-            found.append(f"{_mean(sectors):.3g} sectors per global request")
-        if wavefronts:
-            found.append(f"{_mean(wavefronts):.3g} wavefronts per shared-memory access")
+        for memory, figure, words in (
+            ("global", "sectors", "global request"),
+            ("shared", "wavefronts", "shared-memory access"),
+        ):
+            known = [a for a in run.accesses if a.op.startswith(memory) and getattr(a, figure) is not None]
+            if times := sum(a.times for a in known):
+                found.append(f"{sum(a.times * getattr(a, figure) for a in known) / times:.3g} {figure} per {words}")
         size = side.block_size or WARP
         lanes = run.lanes * size / (math.ceil(size / WARP) * WARP)
         found.append(f"{lanes:.3g} of {WARP} lanes active")
     return [*found[:-1], f"{found[-1]} ({side.arch})"]
-
-
-def _mean(weighted: list[tuple[float, float]]) -> float:
-    return sum(times * figure for times, figure in weighted) / (sum(times for times, _ in weighted) or 1.0)

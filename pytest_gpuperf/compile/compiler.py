@@ -25,15 +25,7 @@ from pytest_gpuperf.compile.machine_code.symbols import find_kernel
 from pytest_gpuperf.compile.nvcc import compile_by_nvcc, toolchain
 from pytest_gpuperf.compile.nvrtc import HOST_HEADERS, NAMES_OF_THE_HOST, Compiled, compile_cubin
 from pytest_gpuperf.compile.remedies import remedy
-from pytest_gpuperf.compile.source import (
-    LINE_INFO,
-    NVCC,
-    NVRTC,
-    KernelSource,
-    hash_of_source,
-    without_comments,
-    without_folders,
-)
+from pytest_gpuperf.compile.source import NVCC, NVRTC, KernelSource, hash_of_source, without_comments, without_folders
 from pytest_gpuperf.compile.toolkit import disassembler, toolkit_folders
 from pytest_gpuperf.model.evidence import KernelBinary
 
@@ -125,16 +117,13 @@ def _compiled(one: _Prepared, arch: str, cache: CompileCache | None, recorded: R
 
 
 def _key(one: _Prepared, arch: str) -> str:
-    """The same for two checkouts of a project: what is found at places counts, and not where they are.
-
-    Line information names them.
-    """
+    """The same for two checkouts of a project: what is found at places counts, and not where they are."""
     source = one.source
     found = {(name, digest) for name, digest, _ in one.headers.found}
     parts = [
         CACHE_VERSION, toolchain(source.compiler), disassembler().version, arch, source.file, source.text,
         source.expression, without_folders(source.chosen), sorted(found), NAMES_OF_THE_HOST.read_text("utf-8"),
-        *(map(str, source.folders) if LINE_INFO in source.options else ()),
+        *source.named_folders,
     ]  # fmt: skip
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 

@@ -109,6 +109,11 @@ class KernelSource:
         return (*self.own_folder, *map(Path, values(INCLUDE, self.options)), *self.header_folders)
 
     @property
+    def named_folders(self) -> list[str]:
+        """Those that the machine code names: all, or none without line information."""
+        return list(map(str, self.folders)) if LINE_INFO in self.options else []
+
+    @property
     def included_first(self) -> list[str]:
         """Headers that options name."""
         return values(PRE_INCLUDE, self.options)

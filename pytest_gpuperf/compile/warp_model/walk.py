@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 
 from pytest_gpuperf.compile.machine_code.sass import INSTRUCTION_BYTES, Instruction
-from pytest_gpuperf.compile.warp_model.accesses import ADDRESSED, Visit, accesses_of, pattern_of, rounded
+from pytest_gpuperf.compile.warp_model.accesses import ADDRESSED, Visit, accesses_of, pattern_of, rounded, sites_of
 from pytest_gpuperf.compile.warp_model.arithmetic import ONE, WARP, Value
 from pytest_gpuperf.compile.warp_model.clock import Clock
 from pytest_gpuperf.compile.warp_model.control_flow import (
@@ -31,7 +31,6 @@ from pytest_gpuperf.compile.warp_model.control_flow import (
 from pytest_gpuperf.compile.warp_model.decode import Step, decode
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch, constant_words, special_registers
 from pytest_gpuperf.compile.warp_model.registers import Machine, RegisterComparison, active_lanes
-from pytest_gpuperf.compile.warp_model.sites import sites_of
 from pytest_gpuperf.model.evidence import Parameter
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
