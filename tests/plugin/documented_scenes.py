@@ -161,6 +161,9 @@ SCENES = {
     ("docs/how-to/secondary-metrics.md", "Gate memory, host time, overlap and errors"): Scene(
         A_LAUNCH.replace("1 << 22", "4096") + "attention = lambda: (launch(), gpu.zeros(n))[1]\n"
     ),
+    ("docs/how-to/secondary-metrics.md", "Overlap of streams"): Scene(
+        A_LAUNCH.replace("1 << 22", "4096") + "gpu._device.overlap = 0.6\ncopies_beside_kernels = launch\n"
+    ),
     ("docs/how-to/secondary-metrics.md", "Errors"): Scene(A_LAUNCH.replace("1 << 22", "4096") + "x[...] = 1\n"),
     ("docs/how-to/writing-tests.md", "Fresh inputs and poisoned outputs"): Scene("n = 4096\n"),
     ("docs/how-to/writing-tests.md", "Inputs of a callable"): Scene(A_LAUNCH.replace("1 << 22", "4096") + SOLUTION),
