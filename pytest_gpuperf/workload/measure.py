@@ -51,7 +51,7 @@ def _without_gpu(run: Run, test: TestRecord, request: Request) -> _Found:
         evidence, identity=request.identity(), cache=request.cache,
         judgements=(not_counted(evidence.key, "any GPU", "there is no GPU"),) if run.options.ncu else (),
     ))  # fmt: skip
-    if request.launch is None and run.options.gates and "triton" in sys.modules:
+    if request.launch is None and run.options.times and "triton" in sys.modules:
         from pytest_gpuperf.workload.capture import capture_without_gpu  # noqa: PLC0415 as below
 
         capture_without_gpu(run, test, request)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
+import pytest
+from git_samples import commit
 from suite_under_test import Suite
 
 SAMPLES = Path(__file__).parents[1] / "unit" / "device"
@@ -70,4 +73,18 @@ def test_kernels_are_recorded_and_gated_without_a_gpu(suite: Suite) -> None:
     suite.edit("triton_stand_in.py", "CHOSEN = WIDE", "CHOSEN = 'add-one-warp-3.6.0'")
     result = suite.run("--gpuperf", *FLAGS)
     assert result.ret == 1
+    result.stdout.re_match_lines([r"add: add  WORSE  on sm_90 \(static\)", r" +occupancy 100 -> 31\.2 %"])
+
+
+def test_kernels_of_two_environments_are_compared_without_a_gpu(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite.write(
+        "triton_stand_in.py", TRITON.replace("CHOSEN = WIDE", "CHOSEN = __import__('os').environ.get('NEW', WIDE)")
+    )
+    suite.write("test_suite.py", TEST)
+    commit(suite.path)
+    suite.write("env/bin/python", f'#!/bin/sh\nunset NEW\nexec {sys.executable} "$@"\n')
+    (suite.path / "env/bin/python").chmod(0o755)
+    monkeypatch.setenv("NEW", "add-one-warp-3.6.0")
+    result = suite.run("--gpuperf", "--gpuperf-against-env=env", *FLAGS)
+    assert result.ret == 1, result.stdout.str()
     result.stdout.re_match_lines([r"add: add  WORSE  on sm_90 \(static\)", r" +occupancy 100 -> 31\.2 %"])

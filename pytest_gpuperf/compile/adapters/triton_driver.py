@@ -28,13 +28,11 @@ class Launched(NamedTuple):
 
 
 def launches_of(call: Callable[[], Any], arch: str) -> list[Launched]:
-    """The kernels of Triton that one call would launch on a GPU of ``arch``; none if Triton is not imported.
+    """The kernels of Triton, which has been imported, that one call would launch on a GPU of ``arch``.
 
     The call may end early, by whatever it raises where there is no GPU: what it asked for before counts.
     """
-    triton = sys.modules.get("triton")
-    if triton is None:
-        return []
+    triton: Any = sys.modules["triton"]
     driver = ListingDriver(arch, triton.backends.compiler.GPUTarget)
     with _active(triton.runtime.driver, driver), contextlib.suppress(Exception):
         call()
