@@ -152,22 +152,21 @@ def _path(config: pytest.Config, field: str, given: str) -> Path:
 
 def _conflicts(config: pytest.Config, options: Options, ci: str) -> Iterator[str]:
     """How the options contradict each other or their surroundings."""
-    python = options.against_env
     if options.update is not None and ci and not options.allow_ci_update:
         yield (
             f"--update-baselines: refused because {ci} is set: a CI run must not accept its own results. "
             "Record baselines on a machine you trust and commit them, or add --gpuperf-allow-ci-update."
         )
-    if python is not None and (not os.access(python, os.X_OK) or python.is_dir()):
-        yield f"--gpuperf-against-env: there is no program {python}"
-    if options.is_child:
+    if options.is_child:  # its folder may be another one, and the paths of its parent are not its own
         return
+    if (python := options.against_env) is not None and (not os.access(python, os.X_OK) or python.is_dir()):
+        yield f"--gpuperf-against-env: there is no program {python}: name a folder with bin/python, or a Python"
     own_folder = _by_hand(config, "baselines")
     if options.against and (options.update is not None or own_folder):
         other = "--update-baselines" if options.update is not None else "--gpuperf-baselines"
-        yield f"--gpuperf-against and {other} cannot be combined: the revision replaces the baselines"
+        yield f"{' '.join(options.against_flags)} and {other} cannot be combined: the other side replaces the baselines"
     if options.against and options.ncu:
-        yield "--gpuperf-against compares no counters: leave --gpuperf-ncu out"
+        yield f"{' '.join(options.against_flags)} compares no counters: leave --gpuperf-ncu out"
     if options.active and options.update is None and own_folder and not options.baselines.is_dir():
         yield (
             f"--gpuperf-baselines: there is no folder {options.baselines} to compare with: name an existing one, "

@@ -41,8 +41,8 @@ class TestsFound(msgspec.Struct):
     """Every test, those included that were deselected afterwards."""
     selected: set[str] = msgspec.field(default_factory=set)
     modules: set[str] = msgspec.field(default_factory=set)
-    failed: set[str] = msgspec.field(default_factory=set)
-    """Files, folders and classes that could not be collected."""
+    failed: dict[str, str] = msgspec.field(default_factory=dict)
+    """Files, folders and classes that could not be collected, with the error."""
     skipped: dict[str, str] = msgspec.field(default_factory=dict)
     """Those that skipped themselves, with their reason."""
     models: set[str] = msgspec.field(default_factory=set)
@@ -93,7 +93,7 @@ class Results:
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
-            self.so_far.failed.add(report.nodeid)
+            self.so_far.failed[report.nodeid] = failure_line(report)
         elif report.skipped:
             self.so_far.skipped[report.nodeid] = skip_reason(report)
         elif report.nodeid.endswith(".py"):
@@ -200,11 +200,12 @@ def skip_reason(report: pytest.CollectReport | pytest.TestReport) -> str:
     return " ".join(text.removeprefix("Skipped: ").split())
 
 
-def failure_line(report: pytest.TestReport) -> str:
+def failure_line(report: pytest.CollectReport | pytest.TestReport) -> str:
     """The first line of what pytest says of a failure, as its short summary has it; empty if it says nothing."""
     crash = getattr(report.longrepr, "reprcrash", None)
     lines = str(crash.message if crash is not None else report.longrepr or "").strip().splitlines()
-    return lines[0] if lines else ""
+    errors = [line[1:].strip() for line in lines if line.startswith("E ")]  # of a module that cannot be imported
+    return next(iter([*errors, *lines]), "")
 
 
 def without_group(config: pytest.Config, node_id: str) -> str:

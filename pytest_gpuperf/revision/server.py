@@ -89,13 +89,12 @@ class RevisionServer:
         """Why there is no such test; empty if the reason is not known."""
         found = stash.run_of(self._config).results.so_far
         module = node_id.partition("::")[0]
-        skipped = [why for place, why in found.skipped.items() if is_below(node_id, place)]
+        for how, places in (("could not be collected", found.failed), ("skips itself", found.skipped)):
+            for place, why in places.items():
+                if is_below(node_id, place):
+                    return TestEnded(why=f"its file {how} there: {why}")
         why = ""
-        if any(is_below(node_id, place) for place in found.failed):
-            why = "its file could not be collected there"
-        elif skipped:
-            why = f"its file skips itself there: {skipped[0]}"
-        elif node_id in found.tests:
+        if node_id in found.tests:
             why = "its test is left out there, by settings or hooks"
         elif module not in found.modules and (self._config.rootpath / module).is_file():
             why = "its file exists there, but settings or conftests there leave it out"

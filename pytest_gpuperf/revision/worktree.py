@@ -87,8 +87,7 @@ def check_out(config: pytest.Config, ref: str, archs: tuple[str, ...]) -> Revisi
     root, options = config.rootpath.resolve(), config.stash[stash.OPTIONS]
     top = repository_of(root).top
     if not options.other_tree:
-        name = f"{ref} in {options.against_env}"
-        return Revision(commit=ref, name=name, archs=archs, top=top, tree=top)
+        return Revision(commit=ref, name=f"{ref} in {options.against_env}", archs=archs, top=top, tree=top)
     commit = resolve(root, ref)
     held = contextlib.ExitStack()
     tree = held.enter_context(worktree_of(root, commit))

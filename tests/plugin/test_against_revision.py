@@ -128,6 +128,7 @@ def test_another_environment_runs_the_same_working_tree(project: Suite, monkeypa
     assert (result.ret, outcome(result)) == (1, {"failed": 1}), result.stdout.str()
     words = "*spill*0 -> *", "*this working tree in */env/bin/python*", "*-against-env=*env/bin/python *--lf"
     result.stdout.fnmatch_lines(["*WORSE*", *words])
+    assert project.run(*compared, "--gpuperf-against=HEAD").ret == 0  # a relative path, and HEAD has no such test
     for text in ("#!/bin/sh\nexit 1\n", "#!/bin/sh\necho 5\n", "no program"):
         project.write("env/bin/python", text)
         assert "env/bin/python does not run as a Python: " in project.run(*compared).stderr.str()
@@ -229,8 +230,9 @@ THERE = {
                       "its test is skipped there: no GPU"),
     "test_old.py": ("import pytest\npytest.skip('too old', allow_module_level=True)\n",
                     "its file skips itself there: too old"),
-    "test_imports.py": ("import nothing_of_that_name\n", "its file could not be collected there"),
-    "sub/test_below.py": (hog_test(name="c"), "its file could not be collected there"),
+    "test_imports.py": ("import nothing_of_that_name\n",
+                        "its file could not be collected there: ModuleNotFoundError: No module named 'nothing_of"),
+    "sub/test_below.py": (hog_test(name="c"), "its file could not be collected there: RuntimeError: broken"),
     "test_slow.py": (f"import pytest\n@pytest.mark.slow\n{hog_test(name='d')}", "left out there, by settings or hooks"),
     "test_ignored.py": (hog_test(name="e"), "settings or conftests there leave it out"),
     "test_leaves.py": (f"import pytest\n{hog_test(name='f')}".replace(

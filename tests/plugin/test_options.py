@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+import sys
 
 import pytest
 
@@ -43,8 +44,9 @@ REFUSED = {
     (GATE, "--gpuperf-baselines=basselines"): "--gpuperf-baselines: there is no folder ",
     ("--gpuperf-ncu", "--gpuperf-baselines=basselines"): "--gpuperf-baselines: there is no folder ",
     (GATE, "--gpuperf-against=HEAD", "--gpuperf-baselines=tests"): "--gpuperf-baselines cannot be combined",
-    (GATE, "--gpuperf-against=HEAD", "--gpuperf-ncu"): "--gpuperf-against compares no counters",
-    (GATE, "--gpuperf-against=HEAD", "--gpuperf-against-env=nowhere"): "--gpuperf-against-env: there is no program",
+    (GATE, "--gpuperf-against=HEAD", "--gpuperf-ncu"): "--gpuperf-against=HEAD compares no counters",
+    (GATE, "--gpuperf-against=HEAD", "--gpuperf-against-env=nowhere"): "nowhere: name a folder with bin/python, or a P",
+    ("--update-baselines", f"--gpuperf-against-env={sys.executable}"): f"{sys.executable} and --update-baselines can",
     (GATE, "-o", "gpuperf_cache=hot"): "ini setting gpuperf_cache: 'hot' is not valid: it accepts cold, warm",
     (GATE, "-o", "gpuperf_tolerance=5"): "ini setting gpuperf_tolerance: '5.0' is not valid: it accepts tight (0.005)",
     (GATE, "-o", "gpuperf_strict=maybe"): "ini setting gpuperf_strict is not valid: it accepts true or false",
