@@ -117,8 +117,8 @@ class GpuPerf:
         * ``reference``: the name of one of them.
         * ``at_least``: how many times as fast as the reference each has to be; ``at_most``: how many times its time
           each may take.  Slower than that by more than the tolerance is SLOWER; without either nothing is asked.
-        * ``outputs``: the arrays that each writes, by name; ``True`` for what callables return.  They have to be those
-          of the reference, within the tolerances of ``torch.testing.assert_close``.
+        * ``outputs``: the arrays that each writes, by name; ``True`` for what callables return.  Shape, type and values
+          have to be those of the reference, within the tolerances of ``torch.testing.assert_close``.
         * ``reset``, ``cache``, ``tolerance``, ``min_delta_us``: as of ``gpuperf``.
 
         Raises ``BadArgument``, and ``WrongResult`` for other results than the reference's.
@@ -129,12 +129,11 @@ class GpuPerf:
             raise BadArgument("gpuperf.compare: pass at_least= or at_most=, not both")
         most = 1 / _ratio("at_least", at_least) if at_least is not None else _ratio("at_most", at_most)
         written = outputs if isinstance(outputs, Mapping) else {}
-        if written and set(written) != set(works):
+        if not isinstance(outputs, bool) and set(written) != set(works):
             raise BadArgument("gpuperf.compare: outputs= has to name the arrays of each workload")
         arrays = {name: _arrays("outputs", written.get(name, ())) for name in works}
-        restore = _function("reset", reset)
         requests = {
-            name: self._request(work, name, cache, tolerance, min_delta_us, reset=restore)
+            name: self._request(work, name, cache, tolerance, min_delta_us, reset=_function("reset", reset))
             for name, work in works.items()
         }
         against, compared, self._test.compares = requests.pop(reference), {}, True
@@ -176,13 +175,12 @@ def _callable(workload: object, *args: Any, **kwargs: Any) -> Callable[..., Any]
     """The workload, with its arguments."""
     if isinstance(workload, Launch) and (args or kwargs):
         named = ", ".join(kwargs) or "arguments"
-        raise BadArgument(f"gpuperf takes no {named} with a launch, which has its own: kernel.launch(args=...)")
+        raise BadArgument(f"gpuperf takes no {named} with a launch; those of the kernel are in kernel.launch(args=...)")
     if callable(workload):
         whole = functools.partial(workload, *args, **kwargs)
         return functools.update_wrapper(whole, workload) if args or kwargs else workload
-    given = type(workload).__name__
     remedy = "pass kernel.launch(...) or a function that launches"
-    raise BadArgument(f"gpuperf measures a launch or a callable, not {given}: {remedy}")
+    raise BadArgument(f"gpuperf measures a launch or a callable, not {type(workload).__name__}: {remedy}")
 
 
 def _name_of(workload: Any, given: object) -> str:

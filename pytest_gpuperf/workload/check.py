@@ -84,8 +84,11 @@ def as_reference(run: Run, reference: Request, outputs: tuple[Any, ...]) -> Call
         results = [one if isinstance(one, tuple | list) else (one,) for one in (result, outputs or returned)]
         for number, (found, wanted) in enumerate(itertools.zip_longest(*results)):
             if not (hasattr(found, "dtype") and hasattr(wanted, "dtype")) or found is wanted:
-                raise BadArgument(f"{reference.name}: outputs= needs arrays of its own for each workload, as many")
-            rtol, atol = TOLERANCES.get(str(found.dtype).removeprefix("torch."), (0.0, 0.0))
+                raise BadArgument(f"{reference.name}: outputs= needs arrays of its own from each workload, as many")
+            kinds = [str(one.dtype).removeprefix("torch.") for one in (found, wanted)]
+            if kinds[0] != kinds[1]:
+                raise WrongResult(f"result {number} is {kinds[0]}, and that of {reference.name} is {kinds[1]}")
+            rtol, atol = TOLERANCES.get(kinds[0], (0.0, 0.0))
             try:
                 run.gpu.assert_allclose(_as_double(found), _as_double(wanted), rtol=rtol, atol=atol)
             except AssertionError as problem:

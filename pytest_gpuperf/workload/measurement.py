@@ -72,7 +72,7 @@ class Measurement:
         """
         figures = self._evidence.time_figures
         ratio = figures.ratio if figures is not None and figures.method == "paired" else None
-        return 1 / self._figure(ratio, "speedup", "...) of a changed kernel, or gpuperf.compare(...")
+        return 1 / self._figure(ratio, "speedup", "gpuperf.compare(..., reference=...)")
 
     @property
     def counters(self) -> Mapping[str, float]:
@@ -90,7 +90,7 @@ class Measurement:
 
         Raises ``NotDeclared`` without ``measure=("memory",)``.
         """
-        return self._figure(self._secondary.memory_bytes, "memory_bytes", "measure=('memory',)")
+        return self._figure(self._secondary.memory_bytes, "memory_bytes", "gpuperf(..., measure=('memory',))")
 
     @property
     def host_ns(self) -> float:
@@ -99,12 +99,12 @@ class Measurement:
         Raises ``NotDeclared`` without ``measure=("host",)``.
         """
         host = self._secondary.host
-        return self._figure(None if host is None else host.time_ns, "host_ns", "measure=('host',)")
+        return self._figure(None if host is None else host.time_ns, "host_ns", "gpuperf(..., measure=('host',))")
 
     @property
     def error(self) -> float:
         """The result of ``accuracy=``.  Raises ``NotDeclared`` without it."""
-        return self._figure(self._secondary.accuracy, "error", "accuracy=")
+        return self._figure(self._secondary.accuracy, "error", "gpuperf(..., accuracy=)")
 
     @property
     def _secondary(self) -> SecondaryMetrics:
@@ -114,18 +114,18 @@ class Measurement:
         if value is None and not self._rounds:
             raise self._untimed
         if value is None:
-            raise NotDeclared(f"{self.name} has no {name}: call gpuperf(..., {asking})")
+            raise NotDeclared(f"{self.name} has no {name}: call {asking}")
         return value
 
     @property
     def bandwidth(self) -> float:
         """Declared bytes per second of device time.  Raises ``NotDeclared`` if the test declared no ``bytes=``."""
-        return self._figure(self._request.bytes, "bandwidth", "bytes=n") / self.time_ns * 1e9
+        return self._figure(self._request.bytes, "bandwidth", "gpuperf(..., bytes=n)") / self.time_ns * 1e9
 
     @property
     def flops(self) -> float:
         """Declared operations per second of device time.  Raises ``NotDeclared`` without ``flops=``."""
-        return self._figure(self._request.flops, "flops", "flops=n") / self.time_ns * 1e9
+        return self._figure(self._request.flops, "flops", "gpuperf(..., flops=n)") / self.time_ns * 1e9
 
     @property
     def roof(self) -> float:
@@ -148,7 +148,7 @@ class Measurement:
         counters = {} if isinstance(self._counters, str) else dict(self._counters)
         static, time_ns = self._record() if self.static else None, self.time_ns
         side = side_of(self._gpu.arch, static, self._evidence.time, self._gpu.facts, None, counters, time_ns)
-        return self._figure(next(iter(shares_of(side, self._gpu.peak)), None), "roof", "bytes=n) or flops=n")
+        return self._figure(next(iter(shares_of(side, self._gpu.peak)), None), "roof", "gpuperf(..., bytes=n, flops=n)")
 
     def _record(self) -> StaticRecord:
         if not self.static:

@@ -91,6 +91,7 @@ ARGUMENTS = {
 FIGURES = {
     "gpuperf(launch).bandwidth": "other has no bandwidth: call gpuperf(..., bytes=n)",
     "gpuperf(launch).flops": "other has no flops: call gpuperf(..., flops=n)",
+    "gpuperf(launch).speedup": "other has no speedup: call gpuperf.compare(..., reference=...)",
     "gpuperf(launch).memory_bytes": "has no memory_bytes: call gpuperf(..., measure=('memory',))",
     "gpuperf(launch, name='x')\ngpuperf(lambda: launch(), name='call').registers":
         "call is a callable without a kernel of its own: it has no static evidence",

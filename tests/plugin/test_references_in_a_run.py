@@ -60,6 +60,8 @@ def test_other_results_than_the_reference_s_fail_before_a_time_is_taken(gpu_suit
     said = compared(gpu_suite, given="gpu.random(1024, seed=2)", more=outputs)
     assert said.startswith("1"), said
     assert "result 0 is not that of theirs" in said
+    said = compared(gpu_suite, more=", outputs=arrays | {'theirs': arrays['theirs'].view('float16')}")
+    assert "result 0 is float32, and that of theirs is float16" in said
     assert "needs arrays of its own" in compared(gpu_suite, more=", outputs=dict.fromkeys(arrays, arrays['ours'])")
     assert "needs arrays of its own" in compared(gpu_suite, call="lambda: ours()", more=", outputs=True")
 
@@ -68,6 +70,7 @@ def test_other_results_than_the_reference_s_fail_before_a_time_is_taken(gpu_suit
     (", at_least=1, at_most=1", "pass at_least= or at_most=, not both"),
     (", at_most=0", "a number from 0.01 to 100"),
     (", outputs={'ours': a}", "outputs= has to name the arrays of each workload"),
+    (", outputs=a", "BadArgument: gpuperf.compare: outputs= has to name the arrays of each workload"),
 ])  # fmt: skip
 def test_what_it_does_not_take(gpu_suite: Suite, more: str, problem: str) -> None:
     assert problem in compared(gpu_suite, more=more)

@@ -35,7 +35,7 @@ def test_roofs_are_recorded_and_named(suite: Suite, monkeypatch: pytest.MonkeyPa
     suite.append("conftest.py", "\nSimulatedGpu.peak = lambda self, name: 1 / 0 if name != 'fp8' else 0.0\n")
     result = suite.run("--gpuperf")
     result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["*NotDeclared: bare has no roof: call gpuperf(..., bytes=n) or flops=n)"])
+    result.stdout.fnmatch_lines(["*NotDeclared: bare has no roof: call gpuperf(..., bytes=n, flops=n)"])
     status, said, _ = command("explain")
     assert (status, "roof: at 9" in said) == (0, True)
     assert "of DRAM's roof (4." in said
