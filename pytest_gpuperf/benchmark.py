@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from pytest_gpuperf.workload.measurement import Measurement
 
 
-_NOT_RUN: Any = object()
-
-
 class Stats:
     """``stats["mean"]`` or ``stats.stats.mean``, seconds.  Under plain ``pytest`` the first read ends the test, passed.
 
@@ -26,8 +23,7 @@ class Stats:
     """
 
     def __init__(self, measurement: Measurement) -> None:
-        self.stats = self
-        self._measurement = measurement
+        self.stats, self._measurement = self, measurement
 
     @property
     def mean(self) -> float:
@@ -47,6 +43,7 @@ class Benchmark:
         self.name, self.fullname = item.name, item.nodeid
         self.group: str | None = marker.kwargs.get("group") if marker is not None else None
         self.extra_info: dict[str, Any] = {}
+        self.enabled, self.disabled = True, False
         self.stats: Stats | None = None
         self._gpuperf = gpuperf
 
@@ -56,14 +53,15 @@ class Benchmark:
 
     def pedantic(
         self, target: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None,
-        setup: Callable[[], Any] | None = None, teardown: Callable[..., Any] | None = None, **_rounds: int,
+        setup: Callable[[], Any] | None = None, teardown: Callable[..., Any] | None = None,
+        rounds: int = 1, warmup_rounds: int = 0, iterations: int = 1,  # noqa: ARG002 of the protocol
     ) -> Any:  # fmt: skip
         """The same; ``setup`` is called before each run, untimed, and may return the run's arguments.
 
         So is ``teardown``, with them, after each.  Numbers of rounds, iterations and warm-ups have no effect.
         """
         inputs: list[Any] = [args, kwargs or {}]
-        result, waits = _NOT_RUN, False
+        results, waits = list[Any](), False
 
         def clean_up() -> None:
             nonlocal waits
@@ -76,17 +74,17 @@ class Benchmark:
             inputs[:] = (setup is not None and setup()) or inputs
 
         def run() -> None:
-            nonlocal result, waits
-            result, waits = target(*inputs[0], **inputs[1]), True
+            nonlocal waits
+            results[:], waits = [target(*inputs[0], **inputs[1])], True
 
         name, reset = getattr(target, "__name__", "benchmark"), prepare if setup or teardown else None
         try:
             self.stats = Stats(self._gpuperf(run, name=name, reset=reset))
         finally:
             clean_up()
-        if result is _NOT_RUN:  # without a GPU, where this ends the test
+        if not results:  # without a GPU, where this ends the test
             _ = self.stats.mean
-        return result
+        return results[0]
 
 
 @pytest.fixture
@@ -98,4 +96,8 @@ def benchmark(gpuperf: GpuPerf, request: pytest.FixtureRequest) -> Benchmark:
 def pytest_configure(config: pytest.Config) -> None:
     if config.pluginmanager.hasplugin("benchmark"):  # it refuses a fixture of another plugin; its flags stay known
         config.pluginmanager.unregister(name="benchmark")
+        words = (*config.getini("addopts"), *map(str, config.invocation_params.args))
+        if idle := [word for word in words if word.startswith("--benchmark-")]:
+            why = f"{' '.join(idle)}: no effect, for pytest_gpuperf.benchmark is in use; pytest --gpuperf gates"
+            config.issue_config_time_warning(pytest.PytestConfigWarning(why), stacklevel=2)
     config.addinivalue_line("markers", "benchmark(group=None, **more): of pytest-benchmark; it names a group")

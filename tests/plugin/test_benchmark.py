@@ -54,12 +54,15 @@ def test_pedantic(benchmark, frame):
     given = dict(setup=prepare, teardown=lambda number, scale: gone.append(number))
     assert benchmark.pedantic(once, rounds=5, iterations=1, warmup_rounds=2, **given) == 2 * made[-1]
     assert made == gone
+    with pytest.raises(TypeError, match="rouds"):
+        benchmark.pedantic(once, rouds=5)
 
 def test_arguments(benchmark, frame):
     benchmark.pedantic(bench_apply, args=(frame, 1), kwargs={"more": 1}, rounds=3)
 
 def test_rate(benchmark, frame):
     benchmark(bench_apply, frame, 4)
+    assert benchmark.enabled and not benchmark.disabled
     seconds = benchmark.stats["mean"]
     assert seconds == benchmark.stats.stats.mean == benchmark.stats.stats.min
     benchmark.extra_info["GB/s"] = 8e-9 * frame.arguments[0].size / seconds
@@ -75,7 +78,9 @@ def test_it_is_gated_without_edits(suite: Suite, beside: bool) -> None:
     flags = ("--benchmark-disable-gc",) if beside else ("-p", "no:benchmark")
     suite.write("conftest.py", f'{SIMULATED}\npytest_plugins = ["pytest_gpuperf.benchmark"]\n')
     suite.write("test_suite.py", BENCHMARKS)
-    suite.run("--strict-markers", *flags).assert_outcomes(passed=12)
+    said = suite.run("--strict-markers", *flags)
+    said.assert_outcomes(passed=12, warnings=beside)
+    assert ("--benchmark-disable-gc: no effect" in said.stdout.str()) == beside
     suite.run(*RECORD, *flags).assert_outcomes(passed=12)
     result = suite.run("--gpuperf", "--gpuperf-time=all", "--gpuperf-open=warn", *flags)
     result.assert_outcomes(passed=12)
