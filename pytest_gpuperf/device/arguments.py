@@ -24,11 +24,13 @@ MAX_ALIGNMENT = 256
 Source = int | np.generic | None
 """Of a recorded argument: a position among the launch's arguments, a number, or no address."""
 
-_BYTES = {"char": 1, "short": 2, "int": 4, "long": 8, "longlong": 8, "__half": 2, "float": 4, "double": 8}
+_BF16 = "__nv_bfloat16"
+_BYTES = {"char": 1, "short": 2, "int": 4, "long": 8, "longlong": 8, "__half": 2, _BF16: 2, "float": 4, "double": 8}
 _INTEGERS = {1: "bool int8 uint8", 2: "int16 uint16", 4: "int32 uint32", 8: "int64 uint64"}
 _FLOATS = {4: "float32", 8: "float64"}
 _ELEMENT = re.compile(
-    r"(?:(unsigned |u)?(?:signed )?(char|short|int|long ?long|long)|(__half|float|double))((?<!half)[1-4](?:_\d\da)?)?"
+    r"(?:(unsigned |u)?(?:signed )?(char|short|int|long ?long|long)|(__half|__nv_bfloat16|float|double))"
+    r"((?<!half)[1-4](?:_\d\da)?)?"
 )
 """A number's type, or a vector's: ``float``, ``unsigned int``, ``uint4``, ``double4_16a``."""
 _QUALIFIER = re.compile(r"\b(?:const|volatile|restrict|__restrict__|__restrict)\b|[*&]")
@@ -91,7 +93,7 @@ class _Spec(NamedTuple):
     """What the value, or what the pointer points to, may be; empty if anything is accepted."""
 
     def takes(self, given: np.dtype[Any]) -> bool:
-        """Integers of one size pass for each other, 16-bit types for ``__half``; records and complex for anything.
+        """Integers of one size pass for each other, 16-bit types for bfloat16 too; records and complex for anything.
 
         Types that NumPy lacks (bfloat16, fp8) pass for any of their size.
         """
@@ -212,7 +214,7 @@ def _declared(name: str | None) -> tuple[bool | None, tuple[np.dtype[Any], ...]]
     if plain == "bool":
         return stars == 1, _types("bool uint8")
     found = _ELEMENT.fullmatch(plain)
-    if found is None or (found[4] and not stars):
+    if found is None or ((found[4] or found[3] == _BF16) and not stars):
         return stars == 1, ()
     base = (found[2] or found[3]).replace(" ", "")
     return stars == 1, _types(f"{'float' if found[3] else 'uint' if found[1] else 'int'}{8 * _BYTES[base]}")

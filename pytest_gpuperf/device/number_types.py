@@ -21,14 +21,13 @@ _NARROW = ("bfloat16", *IN_BYTES)
 
 
 def number_type(dtype: Any) -> np.dtype[Any]:
-    """The type as NumPy has it, or ``ml_dtypes``.  Raises ``BadArgument`` without that, ``TypeError`` as NumPy does."""
+    """The type as NumPy has it, or ``ml_dtypes``.  Raises ``BadArgument`` without that, and for another."""
+    name = str(dtype).removeprefix("torch.")
+    given = _of_ml_dtypes(name) if name in _NARROW else dtype
     try:
-        kind: np.dtype[Any] = np.dtype(dtype)
+        kind: np.dtype[Any] = np.dtype(given)
     except TypeError:
-        name = str(dtype).removeprefix("torch.")
-        if name not in _NARROW:
-            raise
-        kind = np.dtype(_of_ml_dtypes(name))
+        raise BadArgument(f"there is no number type {name}: use NumPy's names, or {', '.join(_NARROW)}") from None
     return kind
 
 

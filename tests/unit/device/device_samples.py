@@ -20,8 +20,8 @@ def make_binary(
     required_block: tuple[int, int, int] | None = None, **profile: Any,
 ) -> KernelBinary:  # fmt: skip
     """A kernel called ``work``; parameters by their type, or by size where the type is not known."""
-    sizes = {"float": 4, "int": 4, "unsigned int": 4, "bool": 1, "short": 2, "__half": 2, "8-bit integer": 1,
-             "16-bit integer": 2, "32-bit integer": 4}  # fmt: skip
+    sizes = {"float": 4, "int": 4, "unsigned int": 4, "bool": 1, "short": 2, "__half": 2, "__nv_bfloat16": 2,
+             "8-bit integer": 1, "16-bit integer": 2, "32-bit integer": 4}  # fmt: skip
     made = [
         Parameter(offset=0, size=one) if isinstance(one, int) else
         Parameter(offset=0, size=8 if "*" in one else sizes.get(one, 8), type=one) for one in parameters

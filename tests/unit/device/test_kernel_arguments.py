@@ -52,6 +52,7 @@ def test_a_wrong_number_of_arguments_lists_both_sides() -> None:
     ("float const*", "float32"), ("double*", "float64"), ("int*", "int32"), ("int*", "uint32"),
     ("unsigned char*", "int8"), ("bool*", "uint8"), ("void*", "complex64"), ("__half*", "float16"),
     ("__half const*", "uint16"), ("pointer", "float64"), (ADDRESS_OR_NUMBER, "float64"),
+    ("__nv_bfloat16 const*", "float16"), ("__nv_bfloat162*", "uint16"),
     ("float4*", "float32"), ("float2*", "complex64"), ("uint4*", "uint32"),
     ("longlong2*", "int64"), ("double4_16a*", "float64"), ("thrust::complex<float>*", "complex64"),
     ("cuda::std::__4::complex<double>*", "complex128"), ("Pixel*", "int16"), ("float const (*) [32]", "float32"),

@@ -55,6 +55,10 @@ def test_narrow_array_does_not_pass_for_a_wider_type() -> None:
     prepare(make_binary("unsigned short*"), (tensor,), lambda _: False)
     with pytest.raises(LaunchError, match=r"an array of bfloat16, but the kernel declares float const\*"):
         prepare(make_binary("float const*"), (tensor,), lambda _: False)
+    with pytest.raises(LaunchError, match=r"an array of float32, but the kernel declares __nv_bfloat16\*"):
+        prepare(make_binary("__nv_bfloat16*"), (Tensor("float32", 4, 64),), lambda _: False)
+    with pytest.raises(LaunchError, match=r"the number 2\.5"):
+        prepare(make_binary("__nv_bfloat16"), (2.5,), lambda _: False)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", *number_types.IN_BYTES])
@@ -105,3 +109,8 @@ def test_narrow_results_are_compared_by_value_and_sign(dtype: str) -> None:
     result_comparison.assert_allclose(one, other, rtol=0, atol=0)
     with pytest.raises(AssertionError, match="1 of 2 elements differ"):
         result_comparison.assert_equal(one, other)
+
+
+def test_unknown_type_is_refused_with_those_there_are() -> None:
+    with pytest.raises(BadArgument, match="no number type bf16: use NumPy's names, or bfloat16, float8_e4m3fn"):
+        number_type("bf16")
