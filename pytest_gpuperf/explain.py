@@ -94,8 +94,6 @@ class Estimates:
             return list(advice)
         listing = self._listings.get((record.cubin, codes[1].symbol))
         lines = lines_of(codes[1], record.profile, listing, self._root, self._cache)
-        if not lines:
-            return list(advice)
         case = static_case(before, after)
         was, now = (side.estimate.sites if side.estimate is not None else {} for side in (before, after))
         scale = case.scale if case is not None else 1.0

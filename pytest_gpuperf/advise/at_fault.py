@@ -113,8 +113,8 @@ def located(cause: Advice, was: Sites, now: Sites, scale: float, lines: Mapping[
     if not found:
         return cause
     line, sites = max(found.items(), key=lambda one: sum(cost for cost, _ in one[1]))
-    change = _change(kind, [site for _, site in sorted(sites, key=lambda one: -one[0])], was)
-    return msgspec.structs.replace(cause, file=line.file, line=line.line, at_line=change)
+    costliest_first = [site for _, site in sorted(sites, key=lambda one: -one[0])]
+    return msgspec.structs.replace(cause, file=line.file, line=line.line, at_line=_change(kind, costliest_first, was))
 
 
 def _pattern(site: Site) -> tuple[object, ...]:
