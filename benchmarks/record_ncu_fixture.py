@@ -25,7 +25,7 @@ from typing import Any
 from pytest_gpuperf.counters.catalogue import chip_of, names_of, on_chip
 from pytest_gpuperf.counters.exchange import entries
 from pytest_gpuperf.counters.run_ncu import LOG, REPORT, Ncu, command, environment, find_ncu
-from pytest_gpuperf.model.task import TASK_FILE, ProfileTask, write_task
+from pytest_gpuperf.model.task import ProfileTask, flag_of
 
 ROOT = Path(__file__).parent.parent
 MOST_BYTES = 40_000
@@ -89,12 +89,12 @@ def record(ncu: Ncu, folder: Path, asked: tuple[str, ...]) -> list[dict[str, Any
     module.write_text(f"KERNELS = {str(ROOT / 'example_suite' / 'kernels')!r} + '/'\n{TESTS}", encoding="utf-8")
     tests = re.findall(r"^def (test_\w+)", TESTS, re.MULTILINE)
     nodes, names = tuple(f"test_fixture.py::{test}" for test in tests), names_of(asked)
-    write_task(ProfileTask(folder=folder, nodes=nodes, cache="cold", metrics=names), folder / TASK_FILE)
+    task = flag_of(ProfileTask(folder=folder, nodes=nodes, cache="cold", metrics=names))
     compute = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader", "--id=0"]
     chip = chip_of(f"sm_{subprocess.check_output(compute, text=True).strip().replace('.', '')}")
     own = [here for name in names if (here := on_chip(name, chip))]
     target = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={folder}",
-              f"--gpuperf-task={folder / TASK_FILE}", str(module)]  # fmt: skip
+              task, str(module)]  # fmt: skip
     done = subprocess.run(command(ncu.path, folder, own, "cold", target), cwd=folder, check=False,
                           env=environment(folder))  # fmt: skip
     if not (folder / REPORT).exists():

@@ -6,6 +6,7 @@ under plain ``pytest`` each runs once.  The gate chooses how often a function ru
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -60,31 +61,32 @@ class Benchmark:
 
         So is ``teardown``, with them, after each.  Numbers of rounds, iterations and warm-ups have no effect.
         """
-        inputs: list[Any] = [args, kwargs or {}]
-        results, waits = list[Any](), False
+        call, result, waits = functools.partial(target, *args, **kwargs or {}), None, False
 
         def clean_up() -> None:
             nonlocal waits
             if waits and teardown is not None:
-                teardown(*inputs[0], **inputs[1])
+                teardown(*call.args, **call.keywords)
             waits = False
 
         def prepare() -> None:
+            nonlocal call
             clean_up()
-            inputs[:] = (setup is not None and setup()) or inputs
+            if given := setup is not None and setup():
+                call = functools.partial(target, *given[0], **given[1])
 
         def run() -> None:
-            nonlocal waits
-            results[:], waits = [target(*inputs[0], **inputs[1])], True
+            nonlocal result, waits
+            result, waits = call(), True
 
-        name, reset = getattr(target, "__name__", "benchmark"), prepare if setup or teardown else None
         try:
-            self.stats = Stats(self._gpuperf(run, name=name, reset=reset))
+            name = getattr(target, "__name__", "benchmark")
+            self.stats = Stats(self._gpuperf(run, name=name, reset=prepare if setup or teardown else None))
         finally:
             clean_up()
-        if not results:  # without a GPU, where this ends the test
+        if not self._gpuperf.gpu.available:  # where this ends the test
             _ = self.stats.mean
-        return results[0]
+        return result
 
 
 @pytest.fixture

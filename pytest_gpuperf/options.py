@@ -34,8 +34,6 @@ GITHUB = "github"
 
 
 class Kind(NamedTuple):
-    """A kind of value."""
-
     accepts: str
     """In words."""
     read: Callable[[str], Any]
@@ -107,7 +105,6 @@ class Flag(NamedTuple):
 
 
 def _flag(default: Any, name: str, help: str, kind: Kind = SWITCH, **how: Any) -> Any:
-    """A field of ``Options`` with its flag."""
     return dataclasses.field(default=default, metadata={"flag": Flag(name, help, kind, **how)})
 
 
@@ -212,14 +209,9 @@ class Options:
         return self.task is not None
 
     @property
-    def other_tree(self) -> bool:
-        """Whether the other side of a comparison has a worktree of its own."""
-        return self.against != HERE
-
-    @property
     def against_flags(self) -> list[str]:
         """The flags that name the other side of a comparison."""
-        flags = [f"--gpuperf-against={self.against}"] if self.against and self.other_tree else []
+        flags = [f"--gpuperf-against={self.against}"] if self.against not in ("", HERE) else []
         return flags + ([f"--gpuperf-against-env={self.against_env}"] if self.against_env is not None else [])
 
     @property

@@ -74,7 +74,7 @@ def read_options(config: pytest.Config) -> Options:
         python = values["against_env"]
         values |= {"against": values.get("against") or HERE,
                    "against_env": python / "bin" / "python" if python.is_dir() else python}  # fmt: skip
-    if values.get("against") and (folder := getattr(config, "workerinput", {}).get(REVISION_FOLDER)):
+    if folder := getattr(config, "workerinput", {}).get(REVISION_FOLDER):
         values["baselines"] = Path(folder)
     reports = values.get("reports", ())
     values["reports"] = tuple(one if one == GITHUB else str(_path(config, "reports", one)) for one in reports)
@@ -89,7 +89,6 @@ def read_options(config: pytest.Config) -> Options:
 
 
 def _by_hand(config: pytest.Config, field: str) -> bool:
-    """Whether its flag is given."""
     return config.getoption(f"gpuperf_{field}") is not None
 
 

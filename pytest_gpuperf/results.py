@@ -25,8 +25,6 @@ HANDED_OVER = "gpuperf_tests_found"
 
 
 class Ended(NamedTuple):
-    """How a test ended."""
-
     how: Literal["passed", "failed", "skipped", "xfailed"]
     reason: str = ""
     """Why it failed, was skipped, or was expected to fail; one line."""
@@ -53,7 +51,6 @@ class TestsFound(msgspec.Struct):
     """Tests of the revision that is compared with, if one is, that may measure something."""
 
     def join(self, other: TestsFound) -> None:
-        """Add what another process found."""
         for name in self.__struct_fields__:
             getattr(self, name).update(getattr(other, name))
 

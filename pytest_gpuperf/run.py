@@ -11,7 +11,7 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -30,10 +30,9 @@ from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.lock import HELD_VARIABLE
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.model.architectures import FALLBACK_ARCHS, plain
-from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import Outcome
 from pytest_gpuperf.model.task import ProfileTask, Revision, RevisionTask, read_revision
-from pytest_gpuperf.model.time_record import Session, WorkloadRecords
+from pytest_gpuperf.model.time_record import Session
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.repository import Commit, commit_of
 from pytest_gpuperf.results import Results
@@ -96,15 +95,6 @@ class Run:
         """The baselines; a process of another revision has none, whatever its working tree holds."""
         task = self.options.task
         return BaselineStore(task.folder / "no-baselines" if isinstance(task, RevisionTask) else self.options.baselines)
-
-    @cached_property
-    def records(self) -> Mapping[Key, WorkloadRecords]:
-        """All that is recorded.  Raises ``BaselineError``."""
-        return self.store.workloads()
-
-    def forget_records(self) -> None:
-        """More is recorded now: of a revision, whose tests run at the same time."""
-        self.__dict__.pop("records", None)
 
     @cached_property
     def revision(self) -> Revision | None:

@@ -52,7 +52,7 @@ def new_record(node_id: str) -> TestRecord:
 
 def shared_fixtures_of(item: pytest.Item) -> list[SharedFixture]:
     """Fixtures with kernels that a test shares with others, as far as they are set up."""
-    return item.config.stash[SHARED].used_by(item) if SHARED in item.config.stash else []
+    return item.config.stash[SHARED].used_by(item)
 
 
 def begin(item: pytest.Item) -> None:
@@ -95,10 +95,6 @@ class SharedFixture:
         function = inspect.unwrap(self.function)
         return Path(inspect.getfile(function if inspect.isroutine(function) else type(function))).resolve()
 
-    def is_used_by(self, item: pytest.Item) -> bool:
-        named = self.name in getattr(item, "fixturenames", ())
-        return self.record is not None and named and item.nodeid.startswith(self.below)
-
 
 class SharedFixtures:
     """A plugin that ``plugin`` registers in every process; pytest-xdist's workers each have fixtures of their own."""
@@ -134,5 +130,6 @@ class SharedFixtures:
         return CompileLocation(running.record, running.file.parent, f"the file that defines the fixture {running.name}")
 
     def used_by(self, item: pytest.Item) -> list[SharedFixture]:
-        """Those with kernels that a test uses, as far as they are set up."""
-        return [one for one in self._known.values() if one.is_used_by(item)]
+        names = getattr(item, "fixturenames", ())
+        with_kernels = (one for one in self._known.values() if one.record is not None and one.name in names)
+        return [one for one in with_kernels if item.nodeid.startswith(one.below)]

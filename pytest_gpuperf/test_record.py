@@ -118,7 +118,6 @@ class TestRecord:
 
     @property
     def judgements(self) -> list[Judgement]:
-        """Those of its workloads, in their order."""
         return [judgement for workload in self.workloads.values() for judgement in workload.judgements]
 
     @property

@@ -27,10 +27,7 @@ from pytest_gpuperf.run import Run
 
 ACCEPTED: Mapping[UpdateMode, frozenset[Verdict]] = MappingProxyType({
     "new": frozenset({Verdict.NEW}),
-    "changed": frozenset({
-        Verdict.NEW, Verdict.SLOWER, Verdict.FASTER, Verdict.WORSE, Verdict.BETTER,
-        Verdict.NOT_COMPARABLE,
-    }),
+    "changed": frozenset(Verdict) - {Verdict.UNCHANGED, Verdict.SAME, Verdict.INCONCLUSIVE, Verdict.NOT_MEASURED},
     "all": frozenset(Verdict) - {Verdict.NOT_MEASURED},
 })  # fmt: skip
 """Verdicts against the record, on evidence of any kind."""
@@ -47,13 +44,12 @@ def accept(run: Run) -> list[Recorded]:
     Raises the ``BaselineError`` of what cannot be read or written; nothing is half done.
     """
     store, options, accepted = run.store, run.options, run.results.accepted()
-    times = []
-    for test in accepted:
-        for work in test.workloads:
-            target = next((one.target for one in work.judgements if one.kind != "static"), "")
-            before = store.time(target, work.key) if target else None
-            times.append(recorded_time(work, target, test.session, before, options))
-    timed_records = [one for one in times if one is not None]
+    timed_records = []
+    for test, work in ((one, work) for one in accepted for work in one.workloads):
+        target = next((one.target for one in work.judgements if one.kind != "static"), "")
+        before = store.time(target, work.key) if target else None
+        if (recorded := recorded_time(work, target, test.session, before, options)) is not None:
+            timed_records.append(recorded)
     time = {(one.target, one.key): one.after for one in timed_records if isinstance(one.after, TimeRecord)}
     had = {(one.target, one.key): getattr(one.before, "rounds", ()) for one in timed_records}
     timed = {key for (target, key), record in time.items() if record.rounds != had[target, key]}
@@ -88,7 +84,7 @@ def _of_deleted_tests(run: Run) -> set[Key]:
         return set()
     if run.results.failures or found.selected != found.tests or not found.tests <= run.results.ends.keys():
         return set()
-    return {key for key in run.records if found.lacks(run.config, key)}
+    return {key for key in run.store.workloads() if found.lacks(run.config, key)}
 
 
 def _of_other_launches(run: Run, accepted: Iterable[TestEvidence], timed: Collection[Key]) -> set[Key]:
@@ -97,7 +93,7 @@ def _of_other_launches(run: Run, accepted: Iterable[TestEvidence], timed: Collec
     owners = {key for key in timed if key in works and works[key].kernels}
     return {
         key
-        for key, records in (run.records.items() if owners else ())
+        for key, records in (run.store.workloads().items() if owners else ())
         if key not in works and any(record.captured for record in records.static.values())
         and msgspec.structs.replace(key, workload=key.workload.rpartition(": ")[0]) in owners
         and {plain(arch) for arch, _ in records.static} <= run.native_archs

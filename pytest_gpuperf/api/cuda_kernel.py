@@ -28,7 +28,6 @@ from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.evidence import KernelBinary, StaticProfile
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.stash import CompileLocation
-from pytest_gpuperf.test_record import TestRecord
 
 _COMPILERS = (NVRTC, NVCC)
 _NO_DRIVER = "CudaSupportError"
@@ -56,21 +55,10 @@ class KernelCompiler:
         self._run = run
         self._location = location
 
-    @property
-    def _test(self) -> TestRecord:
-        return self._location().record
-
     def __call__(
-        self,
-        path_or_source: str | Path,
-        name: str,
-        *,
-        options: Sequence[str] = (),
-        name_expression: str | None = None,
-        headers: Sequence[str | Path] = (),
-        arch: str | Sequence[str] | None = None,
-        compiler: str = NVRTC,
-    ) -> Kernel:
+        self, path_or_source: str | Path, name: str, *, options: Sequence[str] = (), name_expression: str | None = None,
+        headers: Sequence[str | Path] = (), arch: str | Sequence[str] | None = None, compiler: str = NVRTC,
+    ) -> Kernel:  # fmt: skip
         require("cuda_kernel", "path_or_source", path_or_source, str, os.PathLike)
         require("cuda_kernel", "name", name, str)
         require_list("cuda_kernel", "options", options)
@@ -90,14 +78,9 @@ class KernelCompiler:
         return self._compiled(source, arch, [*options, *(f"headers={header}" for header in headers), *by_nvcc])
 
     def from_cubin(
-        self,
-        cubin: bytes | str | Path | Mapping[str, bytes | str | Path],
-        symbol: str,
-        *,
-        name: str | None = None,
-        source: str = "",
-        arch: str | Sequence[str] | None = None,
-    ) -> Kernel:
+        self, cubin: bytes | str | Path | Mapping[str, bytes | str | Path], symbol: str, *, name: str | None = None,
+        source: str = "", arch: str | Sequence[str] | None = None,
+    ) -> Kernel:  # fmt: skip
         """A kernel out of ready-made machine code: of one architecture, or of several.
 
         ``cubin`` is a cubin's content or path (as above), a container of several (a fat binary, library or object), or
@@ -229,11 +212,10 @@ class KernelCompiler:
 
     def _note(self, binaries: Mapping[str, KernelBinary], options: Sequence[str] = (), file: str = "") -> None:
         """Put the static evidence of one kernel on the test's record."""
-        for binary in binaries.values():
-            self._test.cubins[binary.cubin_hash] = binary.cubin
-        first = next(iter(binaries.values()))
+        test, first = self._location().record, next(iter(binaries.values()))
+        test.cubins |= {binary.cubin_hash: binary.cubin for binary in binaries.values()}
         records = {arch: binary.record() for arch, binary in binaries.items()}
-        self._test.add_compiled(first.name, records, first.toolchain, options, file)
+        test.add_compiled(first.name, records, first.toolchain, options, file)
 
     def _recorded(self, module: str, archs: Sequence[str]) -> Mapping[str, StaticProfile]:
         """Recorded profiles of the module's tests, by the hash of their code: machine code is not read again.

@@ -70,24 +70,14 @@ class GpuPerf:
         return self._run.gpu
 
     def __call__(
-        self,
-        workload: Launch | Callable[..., Any],
-        *args: Any,
-        name: str | None = None,
-        check: Callable[..., Any] | None = None,
-        reset: Callable[[], Any] | None = None,
-        bytes: float | None = None,
-        flops: float | None = None,
-        cache: CacheMode | None = None,
-        tolerance: float | Profile | None = None,
-        min_delta_us: float | None = None,
-        metrics: Sequence[str] | Mapping[str, Any] = (),
-        measure: Sequence[str] | Mapping[str, float | None] = (),
-        accuracy: Callable[[], Any] | None = None,
-        inputs: Callable[[int], Any] | None = None,
-        outputs: Any = (),
+        self, workload: Launch | Callable[..., Any], *args: Any, name: str | None = None,
+        check: Callable[..., Any] | None = None, reset: Callable[[], Any] | None = None,
+        bytes: float | None = None, flops: float | None = None, cache: CacheMode | None = None,
+        tolerance: float | Profile | None = None, min_delta_us: float | None = None,
+        metrics: Sequence[str] | Mapping[str, Any] = (), measure: Sequence[str] | Mapping[str, float | None] = (),
+        accuracy: Callable[[], Any] | None = None, inputs: Callable[[int], Any] | None = None, outputs: Any = (),
         **kwargs: Any,
-    ) -> Measurement:
+    ) -> Measurement:  # fmt: skip
         asked = tolerances("measure", self._settings.measure, measure)
         return self._measured(self._request(
             _callable(workload, *args, **kwargs), name, cache, asked.get("elapsed") or tolerance, min_delta_us,
@@ -99,18 +89,11 @@ class GpuPerf:
         ))  # fmt: skip
 
     def compare(
-        self,
-        works: Mapping[str, Launch | Callable[..., Any]],
-        *,
-        reference: str,
-        at_least: float | None = None,
-        at_most: float | None = None,
-        outputs: Mapping[str, Any] | bool = False,
-        reset: Callable[[], Any] | None = None,
-        cache: CacheMode | None = None,
-        tolerance: float | Profile | None = None,
-        min_delta_us: float | None = None,
-    ) -> dict[str, Measurement]:
+        self, works: Mapping[str, Launch | Callable[..., Any]], *, reference: str, at_least: float | None = None,
+        at_most: float | None = None, outputs: Mapping[str, Any] | bool = False,
+        reset: Callable[[], Any] | None = None, cache: CacheMode | None = None,
+        tolerance: float | Profile | None = None, min_delta_us: float | None = None,
+    ) -> dict[str, Measurement]:  # fmt: skip
         """Compare launches and callables with one of them, in this process: no baseline, on any GPU.
 
         * ``works``: by name.  Each but the reference gets a ``Measurement``, with ``speedup`` over the reference.
@@ -127,7 +110,8 @@ class GpuPerf:
             raise BadArgument("gpuperf.compare takes two workloads or more by name, and the name of one as reference=")
         if at_least is not None and at_most is not None:
             raise BadArgument("gpuperf.compare: pass at_least= or at_most=, not both")
-        most = 1 / _ratio("at_least", at_least) if at_least is not None else _ratio("at_most", at_most)
+        least, most = _ratio("at_least", at_least), _ratio("at_most", at_most)
+        most = most if least is None else 1 / least
         written = outputs if isinstance(outputs, Mapping) else {}
         if not isinstance(outputs, bool) and set(written) != set(works):
             raise BadArgument("gpuperf.compare: outputs= has to name the arrays of each workload")
@@ -139,8 +123,8 @@ class GpuPerf:
         against, compared, self._test.compares = requests.pop(reference), {}, True
         for name, request in requests.items():
             compared[name] = self._measured(dataclasses.replace(
-                request, against=against, gates=at_least is not None or at_most is not None, most=most,
-                check=as_reference(self._run, against, arrays[reference]) if outputs else None, outputs=arrays[name],
+                request, against=against, most=most, outputs=arrays[name],
+                check=as_reference(self._run, against, arrays[reference]) if outputs else None,
             ))  # fmt: skip
         return compared
 
@@ -206,10 +190,10 @@ def _arrays(what: str, given: object) -> tuple[Any, ...]:
     return found
 
 
-def _ratio(what: str, given: float | None) -> float:
-    """1 where none is asked for."""
-    number = 1.0 if given is None else number_of(given)
-    if not 0.01 <= number <= 100:
+def _ratio(what: str, given: float | None) -> float | None:
+    if given is None:
+        return None
+    if not 0.01 <= (number := number_of(given)) <= 100:
         raise refused("gpuperf.compare", what, given, "a number from 0.01 to 100, such as 1.1")
     return number
 

@@ -68,6 +68,7 @@ class Baselines:
         self._tests: dict[tuple[str, str], dict[str, dict[str, dict[str, Any]]]] = {}
         self._profiles: dict[tuple[str, str, str], dict[str, StaticProfile]] = {}
         self._places: list[tuple[str, str]] | None = None
+        self._workloads: dict[Key, WorkloadRecords] | None = None
 
     def paths(self) -> Iterable[str]:
         """Of all files, relative to the folder."""
@@ -120,6 +121,8 @@ class Baselines:
 
     def workloads(self) -> dict[Key, WorkloadRecords]:
         """All that is recorded."""
+        if self._workloads is not None:
+            return self._workloads
         found: dict[Key, WorkloadRecords] = {}
         for target, module in self.places():
             for (key, toolchain), record in self.load(target, module).items():
@@ -128,6 +131,7 @@ class Baselines:
                     known.static[target, toolchain] = record
                 else:
                     known.times[target] = record
+        self._workloads = found
         return found
 
     def targets(self) -> tuple[str, ...]:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceState
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.limits import TimerName
+from pytest_gpuperf.model.result import Dim3, TracedLaunch
 from pytest_gpuperf.model.time_record import CacheMode
 
 if TYPE_CHECKING:
     from pytest_gpuperf.compile.adapters.handed import TensorMap
     from pytest_gpuperf.device.driver_calls import CapturedKernel
 
-Dim3 = tuple[int, int, int]
 TENSOR_MAP_BYTES = 128
 COOPERATIVE, PDL = " cooperative", " pdl"
 
@@ -95,26 +95,25 @@ class Slot(NamedTuple):
     """Samples before them that are not returned.  With none a timer launches nothing else, where it can."""
 
 
-class TracedLaunch(NamedTuple):
-    """One launch of a run, as the driver recorded it."""
+class SlotTimer(Protocol):
+    """Device time of short pieces of work, on either side of a comparison."""
 
-    symbol: str
-    grid: Dim3
-    block: Dim3
-    dynamic_shared_bytes: int = 0
-    registers: int = 0
-    """Per thread."""
-    clustered: bool = False
-    cubin: bytes = b""
-    """Loaded machine code with this kernel; empty where it is not known which one was launched."""
-
-
-class Timer(Protocol):
-    """Device time of short pieces of work."""
-
-    name: TimerName
     tick_ns: float
     """Smallest step of the clock behind it, measured."""
+
+    def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
+        """Run the slots in order and return, per slot, one time in nanoseconds per sample.
+
+        With ``cache="cold"`` the L2 is flushed before every sample; with ``"warm"`` samples follow each
+        other.  A timer that times several launches together returns the time of one.
+        Raises ``TimerError`` if a sample was lost or has no valid time.
+        """
+
+
+class Timer(SlotTimer, Protocol):
+    """That of this process's GPU."""
+
+    name: TimerName
     overhead_ns: float
     """Reading of one sample of an empty kernel beyond the kernel's own time, measured.
 
@@ -128,14 +127,6 @@ class Timer(Protocol):
     @property
     def elapsed_ns(self) -> Sequence[Sequence[float]]:
         """From the first start to the last end of each sample, per slot of the last ``measure``; empty if not seen."""
-
-    def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
-        """Run the slots in order and return, per slot, one time in nanoseconds per sample.
-
-        With ``cache="cold"`` the L2 is flushed before every sample; with ``"warm"`` samples follow each
-        other.  A timer that times several launches together returns the time of one.
-        Raises ``TimerError`` if a sample was lost or has no valid time.
-        """
 
     def trace(self, slot: Slot) -> Sequence[TracedLaunch]:
         """The kernels of one untimed run, in the order of their launches; empty where this timer sees none.

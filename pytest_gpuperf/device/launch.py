@@ -19,10 +19,11 @@ from pytest_gpuperf.compile.machine_code.occupancy import BLOCKS_PER_CLUSTER, oc
 from pytest_gpuperf.compile.machine_code.symbols import readable
 from pytest_gpuperf.device.arguments import Argument, Source, array_facts, prepare
 from pytest_gpuperf.device.device_errors import LaunchError
-from pytest_gpuperf.device.interface import COOPERATIVE, PDL, PLAIN, Configuration, Dim3, LaunchAttributes, LoadedKernel
+from pytest_gpuperf.device.interface import COOPERATIVE, PDL, PLAIN, Configuration, LaunchAttributes, LoadedKernel
 from pytest_gpuperf.device.machine_code import MachineCode
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import KernelBinary, Occupancy, StaticRecord
+from pytest_gpuperf.model.result import Dim3
 from pytest_gpuperf.model.time_record import Identity
 
 _CLUSTER = re.compile(r" cluster=\((\d+), (\d+), (\d+)\)")

@@ -50,7 +50,6 @@ class Metric:
         return "informational" if self.tolerance is None else "near-exact" if self.floor else "exact"
 
     def beyond(self, before: float, after: float) -> bool:
-        """Whether a change is larger than the band."""
         return abs(after - before) > max(self.floor, (self.tolerance or 0.0) * abs(before))
 
     def change(self, before: float, after: float) -> Change:
@@ -97,7 +96,6 @@ def differences(old: Mapping[str, float], new: Mapping[str, float], metrics: Ite
 
 
 def not_counted(key: Key, target: str, reason: str) -> Judgement:
-    """The judgement where counters were asked for and there are none."""
     return Judgement(key=key, target=target, kind="counters", verdict=Verdict.NOT_MEASURED, reason=reason)
 
 

@@ -47,8 +47,6 @@ large losses alone; after the last a callable stays undecided."""
 
 
 class Decision(enum.Enum):
-    """What blocks prove."""
-
     SLOWER = "slower"
     FASTER = "faster"
     SAME = "same"

@@ -11,11 +11,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal
-
-import msgspec
 
 from pytest_gpuperf.formatting import duration, percent
+from pytest_gpuperf.judge.static_rules import Direction
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.time_record import HostTime
 from pytest_gpuperf.model.verdict import Change, Judgement, SecondaryKind, Verdict
@@ -25,13 +23,11 @@ TOLERANCES: Mapping[SecondaryKind, float] = MappingProxyType({"memory": 0.005, "
 NAMES: Mapping[SecondaryKind, str] = MappingProxyType(
     {"memory": "device memory", "accuracy": "error", "host": "host time"}
 )
-RECORD = "record it with pytest --update-baselines=new"
-ANEW = "record it on this machine with pytest --update-baselines=all"
+Figure = float | HostTime
 
 
 def new(key: Key, target: str, kind: SecondaryKind) -> Judgement:
-    """Of a figure without a baseline."""
-    reason = f"no recorded {NAMES[kind]}: {RECORD}"
+    reason = f"no recorded {NAMES[kind]}: record it with pytest --update-baselines=new"
     return Judgement(key=key, target=target, kind=kind, verdict=Verdict.NEW, reason=reason)
 
 
@@ -42,31 +38,38 @@ def not_asked_for(key: Key, target: str, kind: SecondaryKind) -> Judgement:
     return Judgement(key=key, target=target, kind=kind, verdict=Verdict.NOT_MEASURED, reason=reason)
 
 
-def judge_exact(
-    key: Key, target: str, kind: SecondaryKind, before: float, after: float, tolerance: float | None
-) -> Judgement:
-    """Device memory in bytes, an error, or a time in nanoseconds, against the recorded one."""
+def judge(
+    key: Key, target: str, kind: SecondaryKind, before: float, after: float, tolerance: float | None,
+    second: float | None = None,
+) -> Judgement:  # fmt: skip
+    """A figure ``as_on_record`` against the recorded one; a loss or a gain is final with that of a second process."""
     band = (TOLERANCES[kind] if tolerance is None else tolerance) * before
-    way: Literal["worse", "better", "neutral"] = (
-        "worse" if after > before + band else "better" if after < before - band else "neutral"
-    )
+    ways: list[Direction] = [
+        "worse" if one > before + band else "better" if one < before - band else "neutral"
+        for one in (after, after if second is None else second)
+    ]
+    way = ways[0] if ways[0] == ways[1] else "neutral"
     form = {"memory": "{:.0f}".format, "accuracy": "{:.4g}".format}.get(kind, duration)
-    shown = [form(one) for one in (before, after)]
     change = Change(
-        what=NAMES[kind], before=shown[0], after=shown[1], direction=way, unit="bytes" if kind == "memory" else "",
+        what=NAMES[kind], before=form(before), after=form(after), direction=way, unit="bytes" * (kind == "memory"),
         note=percent(after / before - 1) if before and after != before else "",
     )  # fmt: skip
     verdict = {"worse": Verdict.WORSE, "better": Verdict.BETTER}.get(way, Verdict.SAME)
     reason = "" if verdict is Verdict.SAME else f"{NAMES[kind]} got {way}"
+    if ways[0] == "worse" != way and second is not None:
+        verdict, reason = Verdict.INCONCLUSIVE, f"worse in one process, and x{second / before:.3f} in the next"
     return Judgement(key=key, target=target, kind=kind, verdict=verdict, reason=reason, changes=(change,))
 
 
-# --- host time -----------------------------------------------------------------------------------
+# --- host time and elapsed time ------------------------------------------------------------------
 
 
-def as_on_record(record: HostTime, now: HostTime) -> float:
-    """What one run takes, in nanoseconds, where fixed work takes as long as it did when it was recorded."""
-    return record.time_ns * statistics.median(now.ratios) / statistics.median(record.ratios)
+def as_on_record(record: Figure, now: Figure) -> float:
+    """The figure; of a host time what one run takes, in ns, where fixed work takes as long as when it was recorded."""
+    if isinstance(record, HostTime) and isinstance(now, HostTime):
+        return record.time_ns * statistics.median(now.ratios) / statistics.median(record.ratios)
+    assert isinstance(now, int | float)
+    return now
 
 
 def incomparable(key: Key, target: str, record: HostTime, now: HostTime) -> Judgement | None:
@@ -74,23 +77,6 @@ def incomparable(key: Key, target: str, record: HostTime, now: HostTime) -> Judg
     was, is_ = (record.cpu, now.cpu) if record.cpu != now.cpu else (record.made_by, now.made_by)
     if was == is_:
         return None
-    reason = f"it was recorded on {was}, and this is {is_}: {ANEW}"
+    anew = "record it on this machine with pytest --update-baselines=all"
+    reason = f"it was recorded on {was}, and this is {is_}: {anew}"
     return Judgement(key=key, target=target, kind="host", verdict=Verdict.INCONCLUSIVE, reason=reason)
-
-
-def judge_host(
-    key: Key, target: str, before_ns: float, after_ns: float, tolerance: float | None, second_ns: float | None = None
-) -> Judgement:
-    """The verdict on a host time ``as_on_record``; a loss or a gain is final with that of a second process."""
-    first, second = (
-        judge_exact(key, target, "host", before_ns, after_ns if time_ns is None else time_ns, tolerance)
-        for time_ns in (after_ns, second_ns)
-    )
-    if second.verdict is first.verdict or first.verdict is Verdict.SAME:
-        return first
-    changes = tuple(msgspec.structs.replace(one, direction="neutral") for one in first.changes)
-    verdict, reason = Verdict.SAME, ""
-    if first.verdict is Verdict.WORSE and second_ns is not None:
-        verdict = Verdict.INCONCLUSIVE
-        reason = f"worse in one process, and x{second_ns / before_ns:.3f} in the next"
-    return msgspec.structs.replace(first, verdict=verdict, reason=reason, changes=changes)

@@ -37,7 +37,7 @@ def compare_static(
     known = toolchains is None or all(map(is_known, toolchains))
     if toolchains and not (known and toolchains[0] == toolchains[1]):
         same_source = known and bool(new.source_hash) and old.source_hash == new.source_hash
-        return _across_compilers(judgement, toolchains, changes, same_source=same_source)
+        return _across_compilers(judgement, toolchains, changes, same_source=same_source, captured=new.captured)
     worse, better = ([one.what for one in changes if one.direction == way] for way in ("worse", "better"))
     what, notes = ("the launch", (SAME_CODE,)) if same_code else ("the machine code", ())
     if tuned := tuned_otherwise(old.config, new.config):
@@ -52,25 +52,14 @@ def compare_static(
     return judgement(verdict=verdict, reason=reason, changes=changes, notes=notes)
 
 
-def compare_captured(
-    key: Key, target: str, old: StaticRecord, new: StaticRecord, *, toolchains: tuple[str, str]
-) -> Judgement:
-    """As ``compare_static`` for a kernel that a callable launches: its library may have another compiler any day.
-
-    Machine code that cannot be compared is SAME, and the reason says why.
-    """
-    found = compare_static(key, target, old, new, toolchains=toolchains)
-    if found.verdict is not Verdict.NOT_COMPARABLE:
-        return found
-    compilers = " and ".join(one or UNKNOWN_TOOLCHAIN for one in toolchains)
-    reason = f"its library was compiled anew, by {compilers}: {NOTHING_GATES}"
-    return msgspec.structs.replace(found, verdict=Verdict.SAME, reason=reason, notes=())
-
-
 def _across_compilers(
-    judgement: Callable[..., Judgement], toolchains: tuple[str, str], changes: Iterable[Change], *, same_source: bool
-) -> Judgement:
-    """WORSE by what costs by itself; else the same source is SAME, and what was edited as well is not comparable."""
+    judgement: Callable[..., Judgement], toolchains: tuple[str, str], changes: Iterable[Change], *, same_source: bool,
+    captured: bool,
+) -> Judgement:  # fmt: skip
+    """WORSE by what costs by itself; else the same source is SAME, and what was edited as well is not comparable.
+
+    A kernel that a callable launches is SAME: its library may have another compiler any day.
+    """
     was, now = (one or UNKNOWN_TOOLCHAIN for one in toolchains)
     same = "compile with the same version" if is_known(now) else "build it with CUDA 13, whose code names its compiler"
     compilers = f"the baseline was compiled by {was}, this is {now}"
@@ -79,6 +68,9 @@ def _across_compilers(
     verdict, reason = Verdict.NOT_COMPARABLE, f"another compiler: {same}, or accept it with pytest --update-baselines"
     if worse := ", ".join(one.what for one in changes if one.direction == "worse"):
         verdict, reason = Verdict.WORSE, f"the machine code got worse: {worse}"
+    elif captured:
+        reason = f"its library was compiled anew, by {was} and {now}: {NOTHING_GATES}"
+        return judgement(verdict=Verdict.SAME, reason=reason, changes=changes)
     elif same_source:
         verdict, reason = Verdict.SAME, f"another compiler, the same source: {NOTHING_GATES}"
     return judgement(verdict=verdict, reason=reason, changes=changes, notes=(compilers,))
@@ -97,7 +89,6 @@ _SETTLE = (
 
 
 def missing_static(key: Key, target: str) -> Judgement:
-    """The judgement where no baseline of this architecture exists."""
     reason = "no baseline: record one with pytest --update-baselines=new"
     return Judgement(key=key, target=target, kind="static", verdict=Verdict.NEW, reason=reason)
 

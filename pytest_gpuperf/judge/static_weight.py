@@ -84,7 +84,6 @@ def _worse(changes: Sequence[Change]) -> list[Change]:
 
 
 def _verdict(judgement: Judgement, changes: Sequence[Change], *, slower: bool) -> tuple[Verdict, str]:
-    """Verdict and reason by the corrected changes."""
     worse, better = _worse(changes), [one.what for one in changes if one.direction == "better"]
     if worse and worse == _worse(judgement.changes):
         return Verdict.WORSE, judgement.reason
@@ -109,19 +108,18 @@ def _percent(whole: StaticEstimate) -> str:
 # --- by measured time ----------------------------------------------------------------------------
 
 
-def overridden_by_time(judgements: Sequence[Judgement], arch: str) -> tuple[Judgement, ...]:
+def overridden_by_time(judgements: Sequence[Judgement], times: Sequence[Judgement], arch: str) -> tuple[Judgement, ...]:
     """The judgements of one workload: what got worse on the GPU of ``arch`` (``sm_90``) and is not slower is SAME.
 
-    Machine code for other architectures is judged as it is without a GPU: nobody measured it.
+    ``times`` are its own judgement, or those of the callables that launch it.  Machine code for other architectures is
+    judged as it is without a GPU: nobody measured it.
     """
-    proven = [one for one in judgements if one.kind == "time" and one.verdict in (Verdict.SAME, Verdict.FASTER)]
-    if not proven:
+    if not times or any(one.verdict not in (Verdict.SAME, Verdict.FASTER) for one in times):
         return tuple(judgements)
-    return tuple(_overridden(one, proven[0], arch) if one.verdict is Verdict.WORSE else one for one in judgements)
+    return tuple(_overridden(one, times[0], arch) if one.verdict is Verdict.WORSE else one for one in judgements)
 
 
 def _overridden(one: Judgement, time: Judgement, arch: str) -> Judgement:
-    """SAME, if it got worse on the GPU that the time is of."""
     of_this_gpu = plain(one.target) == plain(arch) if one.kind == "static" else one.target == time.target
     if one.kind not in ("static", "counters") or not of_this_gpu:
         return one

@@ -16,21 +16,13 @@ import msgspec
 import numpy as np
 
 from pytest_gpuperf.formatting import numbered
-from pytest_gpuperf.judge.decision import (
-    CONFIRMING_ALPHA,
-    Comparison,
-    Decision,
-    interval,
-    log_e_slower,
-    over_processes,
-    proven_faster,
-    wants_pair,
-)
+from pytest_gpuperf.judge import decision
+from pytest_gpuperf.judge.decision import Comparison, Decision
 from pytest_gpuperf.model.evidence import Key, Record
 from pytest_gpuperf.model.limits import Limits
 from pytest_gpuperf.model.task import SuspectPlace
 from pytest_gpuperf.model.time_record import Identity
-from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, TimeFigures, Verdict
+from pytest_gpuperf.model.verdict import Judgement, TimeFigures, Verdict
 
 REMARKED = 0.05
 """A time that differs by more than this from the recorded one gets a remark."""
@@ -98,19 +90,19 @@ def not_comparable(case: TimeCase, reason: str, now_ns: float = 0.0) -> Judgemen
 
 def by_blocks(case: TimeCase, first: Comparison, second: Comparison | None = None) -> Judgement:
     """The verdict on the blocks of one process; SLOWER is final with those of a ``second``."""
-    decision, limits = first.decision(case.limits, case.alpha), case.limits
+    decided, limits = first.decision(case.limits, case.alpha), case.limits
     if not case.gates:
         verdict, reason = Verdict.SAME, f"at_least= or at_most= gates it against {case.reference}"
-    elif decision is Decision.SLOWER:
+    elif decided is Decision.SLOWER:
         verdict, reason = _confirmed(case, first, second)
         reason += _of_means(case, first)
-    elif decision is None:
+    elif decided is None:
         reason = f"undecided after {numbered(len(first.r), 'block')}: raise --gpuperf-budget"
         verdict, reason = Verdict.INCONCLUSIVE, f"{reason}, or make the launch longer"
     elif (
-        decision is Decision.FASTER
+        decided is Decision.FASTER
         and not case.reference
-        and (not case.by_process or proven_faster(first.ratio, limits))
+        and (not case.by_process or decision.proven_faster(first.ratio, limits))
     ):
         verdict, reason = Verdict.FASTER, f"proven to be more than {amount(limits.tolerance)} faster"
     else:
@@ -121,15 +113,15 @@ def by_blocks(case: TimeCase, first: Comparison, second: Comparison | None = Non
 def by_processes(case: TimeCase, pairs: Sequence[Comparison]) -> Judgement | None:
     """The verdict on a callable by its pairs of processes, the gating one first; None: another pair is wanted."""
     first, ratios = pairs[0], [one.ratio for one in pairs]
-    decision = over_processes(ratios, case.limits, case.alpha)
+    decided = decision.over_processes(ratios, case.limits, case.alpha)
     found = f"by {len(ratios)} pairs of processes: {', '.join(f'x{one:.3f}' for one in ratios)}"
-    if decision is Decision.SLOWER:
+    if decided is Decision.SLOWER:
         verdict, reason = Verdict.SLOWER, f"proven to be more than {amount(case.limits.tolerance)} slower, {found}"
         reason += _of_means(case, first)
-    elif decision is Decision.SAME:
+    elif decided is Decision.SAME:
         reason = f"slower in this process, but not reproduced in fresh ones, {found}"
         verdict = Verdict.SAME
-    elif wants_pair(ratios, case.limits):
+    elif decision.wants_pair(ratios, case.limits):
         return None
     else:
         verdict, reason = Verdict.INCONCLUSIVE, f"undecided {found}; measure again on a quieter machine"
@@ -167,9 +159,9 @@ def not_confirmed(suspected: Judgement, why: str) -> Judgement:
 
 def figures(case: TimeCase, first: Comparison, second: Comparison | None = None) -> TimeFigures:
     return TimeFigures(
-        before_ns=first.time_ns / first.ratio, after_ns=first.time_ns, ratio=first.ratio, interval=interval(first.r),
-        tolerance=case.limits.tolerance, min_delta_us=case.min_delta_us, method="paired", blocks=len(first.r),
-        confirm_blocks=len(second.r) if second else 0, log_e=log_e_slower(first.r, case.limits, first.means),
+        before_ns=first.time_ns / first.ratio, after_ns=first.time_ns, ratio=first.ratio, blocks=len(first.r),
+        interval=decision.interval(first.r), tolerance=case.limits.tolerance, min_delta_us=case.min_delta_us,
+        confirm_blocks=len(second.r) if second else 0, log_e=decision.log_e_slower(first.r, case.limits, first.means),
         log_e_needed=-math.log(case.alpha), seeds=(first.seed, *([second.seed] if second else [])),
     )  # fmt: skip
 
@@ -183,10 +175,10 @@ def _confirmed(case: TimeCase, first: Comparison, second: Comparison | None) -> 
     limits, slower = case.limits, f"proven to be more than {case.slower(case.limits.tolerance)}"
     if second is None:
         return Verdict.SLOWER, f"{slower} in one process"
-    decision = second.decision(limits, CONFIRMING_ALPHA)
-    if decision is Decision.SLOWER:
+    decided = second.decision(limits, decision.CONFIRMING_ALPHA)
+    if decided is Decision.SLOWER:
         return Verdict.SLOWER, f"{slower}, in two processes"
-    if decision is None and second.trends_slower(limits):
+    if decided is None and second.trends_slower(limits):
         return Verdict.SLOWER, f"not confirmed: a second process was undecided after {len(second.r)} blocks; {slower}"
     ratios = f"x{first.ratio:.3f} and x{second.ratio:.3f}"
     return Verdict.INCONCLUSIVE, f"{slower} in one process, not reproduced in a second: {ratios}"
@@ -194,7 +186,7 @@ def _confirmed(case: TimeCase, first: Comparison, second: Comparison | None) -> 
 
 def _of_means(case: TimeCase, first: Comparison) -> str:
     """What the means say, where midmeans alone would not prove it."""
-    if log_e_slower(first.r, case.limits) >= -math.log(case.alpha):
+    if decision.log_e_slower(first.r, case.limits) >= -math.log(case.alpha):
         return ""
     return f": rare slow samples, the mean is x{np.mean(np.exp(first.means)):.3g} and the midmean x{first.ratio:.4g}"
 
@@ -214,18 +206,13 @@ def _of_record(case: TimeCase, now_ns: float, method: str) -> TimeFigures | None
 class Confirmation(Record, frozen=True):
     """What a confirming process found of one workload."""
 
-    key: Key
-    kind: EvidenceKind
+    place: SuspectPlace
     identity: Identity
     comparison: Comparison | None = None
     time_ns: float = 0.0
     """Of rounds where there is no comparison; of the host, as recorded."""
     problem: str = ""
     """Why there is neither."""
-
-    @property
-    def place(self) -> SuspectPlace:
-        return SuspectPlace(key=self.key, kind=self.kind)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import zlib
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -16,6 +16,20 @@ from pytest_gpuperf.model.verdict import Advice, Judgement, TimeFigures
 
 Dim3 = tuple[int, int, int]
 Status = Literal["complete", "static only", "checked only"]
+
+
+class TracedLaunch(NamedTuple):
+    """One launch of a run, as the driver recorded it."""
+
+    symbol: str
+    grid: Dim3
+    block: Dim3
+    dynamic_shared_bytes: int = 0
+    registers: int = 0
+    """Per thread."""
+    clustered: bool = False
+    cubin: bytes = b""
+    """Loaded machine code with this kernel; empty where it is not known which one was launched."""
 
 
 class LaunchedKernel(Record, frozen=True):
@@ -104,7 +118,6 @@ class WorkloadEvidence(Record, frozen=True):
 
     @property
     def time_figures(self) -> TimeFigures | None:
-        """Those of that judgement."""
         judged = self.time_judgement
         return judged.time if judged is not None else None
 

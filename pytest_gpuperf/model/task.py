@@ -24,8 +24,6 @@ AS_COMMAND = f"{WITHOUT_FOLDER}import pytest; sys.exit(pytest.main())"
 """As the command ``pytest``."""
 # --- tasks ---------------------------------------------------------------------------------------
 
-TASK_FILE = "task.json"
-
 
 class SuspectPlace(Record, frozen=True):
     """One figure of a workload that a second process confirms."""
@@ -69,18 +67,32 @@ class ProfileTask(Record, frozen=True, tag="profile"):
     """Canonical names that are collected, or were found not to exist; workloads that want more are put off."""
 
 
+class Revision(Record, frozen=True):
+    """Facts on the revision that a run compares with, without its evidence."""
+
+    commit: str
+    """In full."""
+    name: str
+    """For people: ``3f9a2c1b04de (2026-11-20, Unroll the inner loop)``."""
+    archs: tuple[str, ...]
+    """Architectures that its machine code is made for."""
+    top: Path = Path()
+    """Of the working tree that is compared with it."""
+    others: tuple[Path, ...] = ()
+    """All working trees of the repository but ``tree``: its process may use nothing of them."""
+    tree: Path = Path()
+    """The worktree that it is checked out in, for as long as the run lasts; links resolved."""
+    lacking: dict[str, str] = msgspec.field(default_factory=dict)
+    """Why tests that ran by now left no evidence, or not all of it, by node id: ``its test fails there: ...``."""
+
+
 class RevisionTask(Record, frozen=True, tag="revision"):
     """Run another revision's tests on request, and measure its callables interleaved with this one's."""
 
     takes_times: ClassVar[bool] = True
-    nodes: ClassVar[tuple[str, ...]] = ()
-    """They are requested one by one."""
     folder: Path
     """For the files of this process."""
-    others: tuple[Path, ...]
-    """All working trees of the repository but ``tree``: of none of them anything may be used."""
-    tree: Path
-    """Of the worktree that this process runs in, links resolved."""
+    revision: Revision
     reading: int
     """File descriptor of the pipe that says what to do."""
     writing: int
@@ -92,8 +104,11 @@ class RevisionTask(Record, frozen=True, tag="revision"):
 ChildTask = ConfirmTask | ProfileTask | RevisionTask
 
 
-def write_task(task: ChildTask, path: Path) -> None:
+def flag_of(task: ChildTask) -> str:
+    """The flag that gives a child its task, which is left in its folder."""
+    path = task.folder / "task.json"
     write_whole(path, msgspec.json.encode(task, enc_hook=str))
+    return f"--gpuperf-task={path}"
 
 
 def read_task(path: Path) -> ChildTask:
@@ -108,25 +123,6 @@ def read_task(path: Path) -> ChildTask:
 # --- a revision ----------------------------------------------------------------------------------
 
 REVISION_FILE = "revision.json"
-
-
-class Revision(Record, frozen=True):
-    """Facts on the revision that a run compares with, without its evidence."""
-
-    commit: str
-    """In full."""
-    name: str
-    """For people: ``3f9a2c1b04de (2026-11-20, Unroll the inner loop)``."""
-    archs: tuple[str, ...]
-    """Architectures that its machine code is made for."""
-    top: Path = Path()
-    """Of the working tree that is compared with it."""
-    others: tuple[Path, ...] = ()
-    """Working trees of the repository of which its process may use nothing."""
-    tree: Path = Path()
-    """The worktree that it is checked out in, for as long as the run lasts."""
-    lacking: dict[str, str] = msgspec.field(default_factory=dict)
-    """Why tests that ran by now left no evidence, or not all of it, by node id: ``its test fails there: ...``."""
 
 
 def read_revision(folder: Path) -> Revision | None:

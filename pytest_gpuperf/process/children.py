@@ -24,7 +24,7 @@ import pytest
 
 from pytest_gpuperf import stash
 from pytest_gpuperf.formatting import escape_ci_commands
-from pytest_gpuperf.model.task import AS_COMMAND, TASK_FILE, ChildTask, ProfileTask, RevisionTask, write_task
+from pytest_gpuperf.model.task import AS_COMMAND, ChildTask, ConfirmTask, ProfileTask, RevisionTask, flag_of
 
 PARENT_VARIABLE = "GPUPERF_PARENT"
 """Names the end of a pipe whose other end the parent holds: it closes when the parent ends, in whatever way."""
@@ -74,7 +74,7 @@ class RunningChild:
 
 
 def run_task(
-    config: pytest.Config, task: ChildTask, log: Path, limit_s: float, environ: Mapping[str, str]
+    config: pytest.Config, task: ConfirmTask, log: Path, limit_s: float, environ: Mapping[str, str]
 ) -> int | None:
     """Exit status of a child that has done this task; None if it was ended for not being done in time.
 
@@ -148,16 +148,11 @@ def errors_in(log: Iterable[str]) -> list[str]:
     return [line[1:].strip() for line in log if line.startswith("E ") and not _PROGRESS.search(line)]
 
 
-def progress_of(config: pytest.Config) -> Callable[[str], None]:
-    """Prints a line on the terminal, if there is one."""
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
-
-    def show(text: str) -> None:
-        if reporter is not None:
-            reporter.ensure_newline()
-            reporter.write_line(escape_ci_commands(f"gpuperf: {text}"))
-
-    return show
+def show_progress(config: pytest.Config, text: str) -> None:
+    """Print a line on the terminal, if there is one."""
+    if (reporter := config.pluginmanager.get_plugin("terminalreporter")) is not None:
+        reporter.ensure_newline()
+        reporter.write_line(escape_ci_commands(f"gpuperf: {text}"))
 
 
 # --- the command line ---------------------------------------------------------------------------------
@@ -169,32 +164,22 @@ WRITES = (
 """Options of pytest and of well-known plugins that name what it writes, and their flags."""
 NOT_FOR_CHILDREN = ("--pdb", "--trace", "--debug", "--pastebin")
 """Flags that need a terminal, write files or upload, and that no later flag turns off."""
-WORKER_ARGUMENTS = "gpuperf_arguments"
-"""Under this name a pytest-xdist worker gets the run's own command line."""
 
 
-def child_command(config: pytest.Config, task: ChildTask) -> list[str]:
+def child_command(config: pytest.Config, task: ConfirmTask | ProfileTask) -> list[str]:
     """The command line of this run, for the modules of a task's tests, without touching the run's files.
 
     Every option of the user's, of whatever plugin or conftest, reaches the child; what follows them takes back what is
     not for it.  Leaves the task in its folder.
     """
-    write_task(task, task.folder / TASK_FILE)
     modules = dict.fromkeys(node.partition("::")[0] for node in task.nodes)
-    options = config.stash[stash.OPTIONS]
-    compared = [f"--gpuperf-baselines={options.baselines}"] if options.against else []  # its evidence is there already
+    baselines = config.stash[stash.OPTIONS].baselines  # or the evidence of a revision so far
     python = ("-m", "pytest") if is_module(config) else ("-c", AS_COMMAND)
     return [
         sys.executable, *python, *given_options(config),
-        *own_options(config, task.folder, config.rootpath, config.inipath), *compared,
-        f"--gpuperf-task={task.folder / TASK_FILE}", *(str(config.rootpath / module) for module in modules),
+        *own_options(config, task.folder, config.rootpath, config.inipath), f"--gpuperf-baselines={baselines}",
+        flag_of(task), *(str(config.rootpath / module) for module in modules),
     ]  # fmt: skip
-
-
-def run_arguments(config: pytest.Config) -> list[str]:
-    """The run's command line after the program's name; in a pytest-xdist worker that of its controller."""
-    given: Any = getattr(config, "workerinput", {}).get(WORKER_ARGUMENTS)
-    return list(map(str, config.invocation_params.args if given is None else given))
 
 
 def is_module(config: pytest.Config) -> bool:
@@ -206,7 +191,7 @@ def is_module(config: pytest.Config) -> bool:
 def given_options(config: pytest.Config) -> Iterator[str]:
     """The run's options, as they were written, that are for its children too."""
     places = Counter(given_places(config))
-    for word in run_arguments(config):
+    for word in map(str, config.invocation_params.args):
         if places[word]:
             places[word] -= 1
         elif word.partition("=")[0] not in NOT_FOR_CHILDREN:
@@ -215,7 +200,7 @@ def given_options(config: pytest.Config) -> Iterator[str]:
 
 def given_places(config: pytest.Config) -> list[str]:
     """Files, folders and tests that the run was given, as they were written; a process has its own ini file's."""
-    by_hand = [*run_arguments(config), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
+    by_hand = [*map(str, config.invocation_params.args), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
     usual = set(config.getini("addopts")).difference(by_hand)
     return [place for place in map(str, config.getoption("file_or_dir") or ()) if place not in usual]
 

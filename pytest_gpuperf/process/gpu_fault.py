@@ -21,7 +21,6 @@ from pytest_gpuperf import stash
 from pytest_gpuperf.device.device_errors import GpuFault
 from pytest_gpuperf.device.interface import Device
 from pytest_gpuperf.formatting import escape_ci_commands
-from pytest_gpuperf.options import Options
 from pytest_gpuperf.results import without_group
 from pytest_gpuperf.run import Run
 
@@ -42,10 +41,8 @@ ANSWER_S = 5.0
 class FaultPlugin:
     """A plugin that ``session.reporting`` registers in every process of an active run."""
 
-    def __init__(self, config: pytest.Config, options: Options) -> None:
+    def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._timeout_s = options.kernel_timeout_s
-        self._watches = options.times
         self._item: pytest.Item | None = None
         """The test that runs."""
         self._more = False
@@ -66,7 +63,7 @@ class FaultPlugin:
         run.test_began, run.recorded_ns = time.perf_counter(), 0.0
         if run.opened is not None:
             run.opened.launches.last.clear()
-        elif self._watches:  # from the first test that uses a GPU
+        elif run.options.times:  # from the first test that uses a GPU
             run.when_opened = threading.Thread(target=self._watch, daemon=True, name="gpuperf-watch").start
         try:
             ended = yield
@@ -114,7 +111,7 @@ class FaultPlugin:
 
     def _limit_s(self) -> float:
         """Seconds for which a call may wait for the GPU: more for a workload that is known to take long."""
-        return max(self._timeout_s, TIMES_RECORDED * self._run.recorded_ns / 1e9)
+        return max(self._run.options.kernel_timeout_s, TIMES_RECORDED * self._run.recorded_ns / 1e9)
 
     def _watch(self) -> None:
         """In a thread of its own: notice that the GPU does not come back, as an endless kernel would hold the run.

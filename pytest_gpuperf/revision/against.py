@@ -7,6 +7,7 @@ has no work in flight from there on.  ``revision.server`` is the code of the oth
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.model.evidence import Key, is_below
 from pytest_gpuperf.model.task import REVISION_FILE, Revision
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.process.children import progress_of
+from pytest_gpuperf.process.children import show_progress
 from pytest_gpuperf.process.repository import commit_of
 from pytest_gpuperf.results import TestsFound, may_measure
 from pytest_gpuperf.revision.evidence import RevisionBaselines, update_of
@@ -33,8 +34,6 @@ from pytest_gpuperf.revision.worktree import check_out
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.process_reference import OtherSideLost, RunTest, TestEnded
 
-ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-"""Exit statuses of a run that is complete."""
 MOST_NAMED = 12
 """Packages that differ between two environments."""
 
@@ -48,8 +47,6 @@ class Against:
         self._known: set[str] = set()
         self._ended_early: set[str] = set()
         """Tests that the revision's process ended where they read a time: they may have more to run."""
-        self.changed: set[str] = set()
-        """Tests that have other machine code than the revision."""
         self._test = ""
         """Node id of the test that runs here, if it may measure something."""
         self._broken = ""
@@ -85,12 +82,12 @@ class Against:
         except RevisionError as problem:
             raise pytest.UsageError(f"{' '.join(options.against_flags)}: {problem}") from None
         places_there(config, revision)
-        progress_of(config)(f"comparing with {revision.name}")
+        show_progress(config, f"comparing with {revision.name}")
         made = tempfile.TemporaryDirectory(prefix="gpuperf-", ignore_cleanup_errors=True)
         config.add_cleanup(made.cleanup)
         folder = Path(made.name)
         write_whole(folder / REVISION_FILE, msgspec.json.encode(revision, enc_hook=str))
-        options = config.stash[stash.OPTIONS] = type(options)(**{**vars(options), "baselines": folder})
+        options = config.stash[stash.OPTIONS] = dataclasses.replace(options, baselines=folder)
         config.stash[stash.RUN] = Run(config, options, self._run.results)
         if options.against_env is not None:
             self._run.outcome.left_out += (differences(options.against_env),)
@@ -171,7 +168,6 @@ class Against:
             run.store.add(node_id, update)
         else:
             run.store.write(update)
-        run.forget_records()
 
     def learn_rest(self) -> set[str]:
         """Node ids of the revision's tests that are missing here, among the places that the run collected."""
@@ -187,26 +183,26 @@ class Against:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         found = self._run.results.found
-        if found is not None and exitstatus in ENDED and not self._is_worker:
+        is_complete = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        if found is not None and is_complete and not self._is_worker:
             left = found.there - found.tests - self.learn_rest()
             of = numbered(len(found.there), "test")
             message = f"partial run: it left out {len(left)} of {of} that {self._revision.name} has"
             self._run.outcome.left_out += (message,) if left else ()
         if RUNNING in self._config.stash:
-            self._config.stash[RUNNING].quit()
+            self._config.stash[RUNNING].link.close()  # by which it ends meanwhile
         self.save_evidence()
 
     def save_evidence(self) -> None:
         """Write the evidence of the revision so far, for other processes."""
         if isinstance(self._run.store, RevisionBaselines):
-            self._run.store.save({*self.changed, self._test})
+            self._run.store.save(self._test)
 
 
 AGAINST: pytest.StashKey[Against] = pytest.StashKey()
 
 
 def begin(config: pytest.Config) -> None:
-    """Register the plugin."""
     config.stash[AGAINST] = Against(config)
     config.pluginmanager.register(config.stash[AGAINST], "gpuperf-against")
 

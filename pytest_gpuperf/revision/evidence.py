@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,10 @@ class RevisionBaselines(BaselineStore):
         self._unwritten: dict[str, Update] = {}
 
     def add(self, node_id: str, update: Update) -> None:
-        """Add the evidence of one more test."""
         for place, new in update.by_file().items():
             self._loaded[place] = {**self._loaded.get(place, {}), **new}
             self._tests.pop(place, None)
-        self._profiles, self._places = {}, None
+        self._profiles, self._places, self._workloads = {}, None, None
         self._code |= {hashlib.sha256(cubin).hexdigest(): cubin for cubin in update.cubins}
         self._unwritten[node_id] = update
 
@@ -50,10 +49,10 @@ class RevisionBaselines(BaselineStore):
     def cubin(self, sha256: str) -> bytes:
         return self._code[sha256] if sha256 in self._code else super().cubin(sha256)
 
-    def save(self, changed: Collection[str]) -> None:
-        """Write new evidence to the folder, with machine code only for ``changed`` tests: packing it takes long."""
+    def save(self, with_code: str) -> None:
+        """Write new evidence to the folder, with machine code for a single test: packing it takes long."""
         new, self._unwritten = self._unwritten, {}
-        whole = [one if node_id in changed else _without_code(one) for node_id, one in new.items()]
+        whole = [one if node_id == with_code else _without_code(one) for node_id, one in new.items()]
         BaselineStore(self.root).write(Update(
             static={place: record for one in whole for place, record in one.static.items()},
             time={place: record for one in whole for place, record in one.time.items()},

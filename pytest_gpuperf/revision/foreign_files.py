@@ -19,7 +19,6 @@ from pytest_gpuperf import stash
 from pytest_gpuperf.compile.cache import default_folder
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.revision.imports import imported, installed_folders, within
-from pytest_gpuperf.revision.worktree import repository_of, working_trees
 
 _PLUGIN = os.path.realpath(Path(__file__).parents[1])
 _MAPS = Path("/proc/self/maps")
@@ -108,15 +107,14 @@ FOREIGN: pytest.StashKey[ForeignFiles] = pytest.StashKey()
 
 
 def foreign_files_of(config: pytest.Config) -> ForeignFiles:
-    """Those of this process, made at first use.  Raises ``RevisionError``."""
+    """Those of this process, which runs a side of a comparison; made at first use."""
     if FOREIGN not in config.stash:
-        task = config.stash[stash.OPTIONS].task
+        task, revision = config.stash[stash.OPTIONS].task, stash.run_of(config).revision
         if isinstance(task, RevisionTask):
-            tree, others = task.tree, task.others
+            tree, others = task.revision.tree, task.revision.others
         else:
-            tree = repository_of(config.rootpath).top
-            alone = not config.stash[stash.OPTIONS].other_tree
-            others = () if alone else tuple(one for one in working_trees(tree) if one != tree)
+            assert revision is not None
+            tree, others = revision.top, tuple({*revision.others, revision.tree} - {revision.top})
         on_path = config.getini("pythonpath")
         config.stash[FOREIGN] = ForeignFiles(config.rootpath.resolve(), on_path, others, tree)
     return config.stash[FOREIGN]

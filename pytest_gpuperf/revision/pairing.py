@@ -8,30 +8,27 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pytest_gpuperf.baselines.git_objects import RevisionError
 from pytest_gpuperf.device.interface import Timer
-from pytest_gpuperf.judge.decision import Comparison
 from pytest_gpuperf.judge.same_work import other_arguments
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.limits import Limits
 from pytest_gpuperf.model.task import Revision
-from pytest_gpuperf.model.time_record import CacheMode, Identity
+from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.process.repository import changed_since
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
 from pytest_gpuperf.revision.imports import imported
 from pytest_gpuperf.revision.process import NotPaired, lose, process_for
 from pytest_gpuperf.revision.worktree import check_out
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.timing.compare import BUDGETS, compare
+from pytest_gpuperf.timing.compare import BUDGETS
 from pytest_gpuperf.timing.process_reference import Link, OtherSideLost, ProcessReference, Ready, serve_samples
+from pytest_gpuperf.timing.rounds import Workload
 
 RECORD_ANEW = "record it with pytest --update-baselines=all"
 REVISIONS: pytest.StashKey[dict[str, Revision | str]] = pytest.StashKey()
@@ -97,31 +94,23 @@ def may_have_changed(run: Run, key: Key) -> bool:
 # --- in the process that gates -------------------------------------------------------------------
 
 
-def compare_with_revision(
-    run: Run, key: Key, timer: Timer, identity: Identity, workload: Callable[[], Any],
-    reset: Callable[[], Any] | None, limits: Limits, alpha: float, *, cache: CacheMode, duration_ns: float,
-    budget_s: float,
-) -> tuple[Comparison, Mapping[str, float]]:  # fmt: skip
-    """Paired blocks of the callable ``workload`` against the revision's, and times of that one's kernels, by symbol.
-
-    Raises ``NotPaired``.
-
-    The caller holds the GPU's lock.
-    """
+@contextlib.contextmanager
+def reference_for(
+    run: Run, key: Key, timer: Timer, identity: Identity, workload: Workload, budget_s: float
+) -> Iterator[ProcessReference]:
+    """The revision's callable and this ``workload``.  Raises ``NotPaired``, for what happens inside too."""
     revision = revision_for(run, key)
     try:
         process = process_for(run, revision)
         run.give_memory_back()
-        _require_same_work(identity, process.arrive(key))
-        reference = ProcessReference(
-            run.device, timer, process.link, workload, reset=reset, cache=cache,
-            timeout_s=60.0 + 2 * BUDGETS * budget_s,
-        )  # fmt: skip
-        compared = compare(
-            run.device, reference, limits, alpha, seed=secrets.randbits(32), duration_ns=duration_ns,
-            budget_s=budget_s,
-        )  # fmt: skip
-        return compared.comparison, reference.timer.kernels_there
+        there = process.arrive(key)
+        if there.foreign:
+            raise NotPaired(f"the revision's process used a file of the other side: {there.foreign[0]}")
+        if there.identity.launch != identity.launch:
+            raise NotPaired(f"the workload was {there.identity.launch} there and is {identity.launch}")
+        if differs := other_arguments(there.identity, identity):
+            raise NotPaired("; ".join(differs))
+        yield ProcessReference(run.device, timer, process.link, workload, 60.0 + 2 * BUDGETS * budget_s)
     except OtherSideLost as problem:
         raise NotPaired(lose(run.config, problem)) from None
 
@@ -132,26 +121,13 @@ def let_first(run: Run, key: Key) -> None:
         process_for(run, revision_for(run, key)).arrive(key)
 
 
-def _require_same_work(identity: Identity, there: Ready) -> None:
-    """Raise ``NotPaired`` if the other side's workload is not this one."""
-    differs = other_arguments(there.identity, identity)
-    if there.foreign:
-        raise NotPaired(f"the revision's process used a file of the other side: {there.foreign[0]}")
-    if there.identity.launch != identity.launch:
-        raise NotPaired(f"the workload was {there.identity.launch} there and is {identity.launch}")
-    if differs:
-        raise NotPaired("; ".join(differs))
-
-
 # --- in the process of the other revision --------------------------------------------------------
 
 
-def serve(
-    run: Run, link: Link, name: str, identity: Identity, workload: Callable[[], Any], reset: Callable[[], Any] | None
-) -> None:
+def serve(run: Run, link: Link, name: str, identity: Identity, workload: Workload) -> None:
     """Report that the test has reached this callable, and take samples until it may go on.
 
     Raises ``OtherSideLost`` if the process that gates has ended.
     """
     link.send(Ready(workload=name, identity=identity, foreign=foreign_files_of(run.config).lines()))
-    serve_samples(link, run.device, run.timer, workload, reset)
+    serve_samples(link, run.device, run.timer, workload)

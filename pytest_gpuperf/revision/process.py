@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import sys
@@ -16,29 +15,11 @@ import pytest
 
 from pytest_gpuperf import stash
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.task import TASK_FILE, Revision, RevisionTask, write_task
-from pytest_gpuperf.process.children import (
-    LOG_LINES,
-    RunningChild,
-    errors_in,
-    given_options,
-    given_places,
-    is_module,
-    log_lines,
-    own_options,
-)
+from pytest_gpuperf.model.task import Revision, RevisionTask, flag_of
+from pytest_gpuperf.process import children
 from pytest_gpuperf.revision.imports import BOOTSTRAP, OWN, bootstrap_arguments
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.timing.process_reference import (
-    Link,
-    OtherSideLost,
-    Quit,
-    Ready,
-    Resume,
-    RunTest,
-    Started,
-    TestEnded,
-)
+from pytest_gpuperf.timing.process_reference import Link, OtherSideLost, Ready, Resume, RunTest, Started, TestEnded
 
 ANSWER_S = 3600.0
 """Bound of its start, imports and collection included, and of a test, compilation included: for hangs alone."""
@@ -73,12 +54,11 @@ class RevisionProcess:
         self.link = Link(to_read[0], to_write[1])
         """For the samples of the workload at which it waits."""
         task = RevisionTask(
-            folder=folder, others=revision.others, tree=revision.tree, reading=to_write[0], writing=to_read[1],
-            worker=run.number,
-        )  # fmt: skip
+            folder=folder, revision=revision, reading=to_write[0], writing=to_read[1], worker=run.number
+        )
         start = revision.tree / os.path.relpath(config.invocation_params.dir.resolve(), revision.top)
         try:
-            self._child = RunningChild(
+            self._child = children.RunningChild(
                 _command(config, revision, task), start if start.is_dir() else revision.tree, self._log, os.environ,
                 (task.reading, task.writing),
             )  # fmt: skip
@@ -132,24 +112,18 @@ class RevisionProcess:
             self._at = found
         return found
 
-    def quit(self) -> None:
-        """Ask it to end, which takes a second or two; ``close`` waits for that."""
-        with contextlib.suppress(OtherSideLost):
-            self.link.send(Quit())
-
     def close(self) -> None:
-        """End it."""
-        self.quit()
-        self._child.end(0.0 if self.test or self._started is None else GRACE_S)
+        """End it, which takes a second or two once its link is closed."""
         self.link.close()
+        self._child.end(0.0 if self.test or self._started is None else GRACE_S)
         self._scratch.cleanup()
 
     def explained(self, problem: OtherSideLost, *, log: bool) -> str:
         """How it ended, if it did, and its first error; the end of its output too, if its ``log`` is asked for."""
-        status, lines = self._child.waited(1.0), log_lines(self._log)
+        status, lines = self._child.waited(1.0), children.log_lines(self._log)
         ended = f" (pytest exit status {status})" if status is not None else ""
-        first = "".join(f": {error}" for error in errors_in(lines)[:1])
-        return "\n  ".join([f"{problem}{ended}{first}", *(lines[-LOG_LINES:] if log else ())])
+        first = "".join(f": {error}" for error in children.errors_in(lines)[:1])
+        return "\n  ".join([f"{problem}{ended}{first}", *(lines[-children.LOG_LINES :] if log else ())])
 
 
 # --- the one of this process -----------------------------------------------------------------------
@@ -202,15 +176,14 @@ def give_up(config: pytest.Config) -> None:
 
 def _command(config: pytest.Config, revision: Revision, task: RevisionTask) -> list[str]:
     """The command line of this run for the worktree of another revision, which is configured by its own ini file."""
-    write_task(task, task.folder / TASK_FILE)
     root = revision.tree / config.rootpath.resolve().relative_to(revision.top)
     ini = None if config.inipath is None else root / config.inipath.name
-    own = own_options(config, task.folder, root, ini if ini is not None and ini.is_file() else None)
+    own = children.own_options(config, task.folder, root, ini if ini is not None and ini.is_file() else None)
     return [
         str(config.stash[stash.OPTIONS].against_env or sys.executable), "-c", BOOTSTRAP,
-        *bootstrap_arguments(task.others, task.tree, as_module=is_module(config)), *given_options(config), *own,
-        "--continue-on-collection-errors", "-p", f"{OWN}.revision.server", f"--gpuperf-task={task.folder / TASK_FILE}",
-        f"--gpuperf-arch={','.join(revision.archs)}", *(places_there(config, revision) or ()),
+        *bootstrap_arguments(revision.others, revision.tree, as_module=children.is_module(config)),
+        *children.given_options(config), *own, "--continue-on-collection-errors", "-p", f"{OWN}.revision.server",
+        flag_of(task), f"--gpuperf-arch={','.join(revision.archs)}", *(places_there(config, revision) or ()),
     ]  # fmt: skip
 
 
@@ -219,7 +192,7 @@ def places_there(config: pytest.Config, revision: Revision) -> list[str] | None:
 
     Raises ``pytest.UsageError`` for a place outside of the repository.
     """
-    given = [config.invocation_params.dir / place.partition("::")[0] for place in given_places(config)]
+    given = [config.invocation_params.dir / place.partition("::")[0] for place in children.given_places(config)]
     there = [revision.tree / _inside(config, revision, place) for place in given]
     found = [str(place) for place in dict.fromkeys(there) if place.exists()]
     return None if given and not found else found

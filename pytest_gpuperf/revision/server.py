@@ -14,7 +14,7 @@ from pytest_gpuperf.model.evidence import is_below
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.results import Ended, may_measure
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
-from pytest_gpuperf.timing.process_reference import Link, OtherSideLost, Quit, Resume, RunTest, Started, TestEnded
+from pytest_gpuperf.timing.process_reference import Link, OtherSideLost, Resume, RunTest, Started, TestEnded
 
 HOW = {
     "passed": "", "failed": "its test fails there: {}", "skipped": "its test is skipped there: {}",
@@ -59,9 +59,7 @@ class RevisionServer:
     def _serve(self, items: Mapping[str, pytest.Item]) -> None:
         """Run tests that are asked for; a process that has lost its GPU ends, and another is started for the next."""
         while not stash.run_of(self._config).gpu_lost:
-            request = self._link.receive(RunTest | Resume | Quit)
-            if isinstance(request, Quit):
-                return
+            request = self._link.receive(RunTest | Resume)
             if isinstance(request, RunTest):
                 known = request.node_id in items
                 self._link.send(self._ran(items, request) if known else self._unknown(request.node_id))

@@ -22,6 +22,7 @@ from pytest_gpuperf import stash
 from pytest_gpuperf.baselines.git_objects import NO_HOOKS, GitFolder, RevisionError, git_message, is_shallow, run_git
 from pytest_gpuperf.compile.cache import default_folder, make_private
 from pytest_gpuperf.model.task import Revision
+from pytest_gpuperf.options import HERE
 
 MERGE_BASE = "merge-base:"
 """Before a revision: the commit that it and the present one descend from."""
@@ -86,7 +87,7 @@ def check_out(config: pytest.Config, ref: str, archs: tuple[str, ...]) -> Revisi
     """
     root, options = config.rootpath.resolve(), config.stash[stash.OPTIONS]
     top = repository_of(root).top
-    if not options.other_tree:
+    if options.against == HERE:
         return Revision(commit=ref, name=f"{ref} in {options.against_env}", archs=archs, top=top, tree=top)
     commit = resolve(root, ref)
     held = contextlib.ExitStack()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,7 +17,7 @@ from pytest_gpuperf.counters.exchange import Collected
 from pytest_gpuperf.counters.report import read_report
 from pytest_gpuperf.counters.run_ncu import CountersUnavailable, find_ncu
 from pytest_gpuperf.formatting import numbered
-from pytest_gpuperf.process.children import child_command, progress_of
+from pytest_gpuperf.process.children import child_command, show_progress
 from pytest_gpuperf.run import Run
 
 START_LIMIT_S, TEST_LIMIT_S = 60.0, 10.0
@@ -30,18 +30,21 @@ def count_items(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     if not those:
         return
     own = [name for item in those for name in settings_of(item).metrics or ()]
-    run, show = stash.run_of(config), progress_of(config)
+    run = stash.run_of(config)
     try:
-        run.collected = _collect(run, [item.nodeid for item in those], own, show)
+        run.collected = _collect(run, [item.nodeid for item in those], own)
     except CountersUnavailable as problem:
         run.collected = Collected(problem=str(problem))
-        show(f"no counters: {problem.reason}")
+        show_progress(config, f"no counters: {problem.reason}")
         return
+    log = [f"    {line}" for line in run.collected.log]
+    head = ["the last lines of the profiled tests:"] if log else []
+    run.outcome.counter_notes = (*run.collected.notes, *head, *log)
     counted = numbered(len(run.collected.workloads), "workload")
-    show(f"counters of {counted} in {run.collected.seconds:.1f} s by {run.collected.ncu}")
+    show_progress(config, f"counters of {counted} in {run.collected.seconds:.1f} s by {run.collected.ncu}")
 
 
-def _collect(run: Run, nodes: Sequence[str], own: Sequence[str], show: Callable[[str], None]) -> Collected:
+def _collect(run: Run, nodes: Sequence[str], own: Sequence[str]) -> Collected:
     config, options = run.config, run.options
     if run.native_arch is None:
         raise CountersUnavailable("there is no GPU", str(run.no_device))
@@ -60,14 +63,6 @@ def _collect(run: Run, nodes: Sequence[str], own: Sequence[str], show: Callable[
     config.add_cleanup(folder.cleanup)
     takes: list[Collected] = []
     for number in range(1, 1 + (TAKES if options.update else 1)):
-        show(f"{begin}, collection {number} of {TAKES}" if options.update else begin)
+        show_progress(config, f"{begin}, collection {number} of {TAKES}" if options.update else begin)
         takes.append(collection(Path(folder.name) / str(number)).collect())
     return together(takes) if options.update else takes[0]
-
-
-def counters_at_end(collected: Collected | None) -> tuple[str, ...]:
-    """Words on the collection for the summary."""
-    if collected is None:
-        return ()
-    log = ("the last lines of the profiled tests:", *(f"    {line}" for line in collected.log)) if collected.log else ()
-    return (*collected.notes, *log)

@@ -17,7 +17,6 @@ from pytest_gpuperf.report.document import SCHEMA, RunReport, document_of
 from pytest_gpuperf.report.files import write_reports
 from pytest_gpuperf.revision.against import with_itself
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.session.collect_counters import counters_at_end
 from pytest_gpuperf.session.missing import PUT_BEHIND, elsewhere, note_missing
 from pytest_gpuperf.update import accept
 
@@ -34,8 +33,6 @@ def finish(session: pytest.Session) -> None:
     if run.revision is not None:
         itself = "" if run.options.against_env else with_itself(config, run.revision)
         outcome.left_out += (itself,) if itself else ()
-    if run.options.ncu:
-        outcome.counter_notes = counters_at_end(run.collected)
     if run.options.update is not None:
         _update(session, run)
     if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):

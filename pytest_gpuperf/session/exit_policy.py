@@ -20,8 +20,6 @@ from pytest_gpuperf.update import accepts
 
 
 class Effect(enum.Enum):
-    """The effect of a verdict on its test."""
-
     PASS = "pass"
     REMARK = "pass, with a remark"
     WARN = "a warning"
@@ -55,14 +53,12 @@ WITHOUT_GPU = Treatment(Effect.WARN, "undecided")
 
 
 def treatment_of(judgement: Judgement) -> Treatment:
-    """The row that a judgement falls under."""
     if judgement.verdict is Verdict.NOT_MEASURED and judgement.kind == "counters":
         return Treatment(Effect.WARN)
     return POLICY[judgement.verdict]
 
 
 def effect(judgement: Judgement, options: Options) -> Effect:
-    """The effect of this judgement on its test under these options."""
     return _effect_of(treatment_of(judgement), options)
 
 

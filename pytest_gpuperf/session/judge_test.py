@@ -10,19 +10,13 @@ import msgspec
 from pytest_gpuperf.advise.advisor import estimate_change, proven_causes
 from pytest_gpuperf.advise.comparison import Side
 from pytest_gpuperf.advise.roofs import change_of_limit
+from pytest_gpuperf.baselines import lookup
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
-from pytest_gpuperf.baselines.lookup import (
-    baseline_of_any_compiler,
-    move_command,
-    of_same_kernel,
-    origin_of,
-    under_recorded_launch,
-)
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.machine_code.occupancy import why_unfit
 from pytest_gpuperf.explain import Estimates, WorkloadComparison, explain_each
 from pytest_gpuperf.formatting import first_of, numbered
-from pytest_gpuperf.judge.static_verdict import compare_captured, compare_static, missing_static
+from pytest_gpuperf.judge.static_verdict import compare_static, missing_static
 from pytest_gpuperf.judge.static_weight import LOCAL, overridden_by_time, with_estimate
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
@@ -73,8 +67,6 @@ def judge_test(run: Run, test: TestRecord, *, whole: bool) -> str:
             for workload in list(test.workloads.values()):
                 test.add(in_order(run, workload, test))
             _name_origins(run, test, whole=whole)
-            if against is not None and test.unrecorded:
-                against.changed.add(test.node_id)
             if revision is not None:
                 foreign = next(iter(foreign_files_of(run.config).lines()), "")
                 for work in list(test.workloads.values()):
@@ -121,15 +113,14 @@ def _by_records(comparison: WorkloadComparison) -> Iterator[tuple[str, Judgement
     """The judgement on each architecture by figures alone, and whether an estimate may correct it."""
     work = comparison.work
     for arch, record in work.static.items():
-        old, compiler = baseline_of_any_compiler(comparison.estimates.store, arch, work, comparison.workloads)
+        old, compiler = lookup.baseline_of_any_compiler(comparison.estimates.store, arch, work, comparison.workloads)
         if record.captured and old is None:
             continue
         if old is None:
             launched, found = record, missing_static(work.key, arch)
         else:
-            launched = under_recorded_launch(record, old, arch)
-            judge = compare_captured if record.captured else compare_static
-            found = judge(work.key, arch, old, launched, toolchains=(compiler, work.toolchain))
+            launched = lookup.under_recorded_launch(record, old, arch)
+            found = compare_static(work.key, arch, old, launched, toolchains=(compiler, work.toolchain))
         if unfit := "" if record.captured else why_unfit(launched, arch):
             found = msgspec.structs.replace(found, verdict=Verdict.WORSE, reason=unfit, fits=False)
         yield arch, found, compiler == work.toolchain and may_change(found)
@@ -149,15 +140,12 @@ def in_order(run: Run, work: WorkloadEvidence, test: TestRecord) -> WorkloadEvid
     """
     if not run.has_gpu:
         return work
-    here = run.device.facts.arch
+    here, codes = run.device.facts.arch, {record.profile.code_hash for record in work.static.values()}
+    launching = [one for one in test.workloads.values() if any(kernel.code in codes for kernel in one.kernels)]
+    times = [one.time_judgement for one in ([work] if work.time_judgement is not None else launching)]
+    judgements = overridden_by_time(work.judgements, [one for one in times if one is not None], here)
     if work.time_judgement is None:
-        codes = {record.profile.code_hash for record in work.static.values()}
-        launching = [one for one in test.workloads.values() if any(kernel.code in codes for kernel in one.kernels)]
-        times = [one.time_judgement for one in launching if one.time_judgement is not None]
-        proven = [one for one in times if one.verdict in (Verdict.SAME, Verdict.FASTER)]
-        judgements = overridden_by_time([*proven, *work.judgements], here)[len(proven) :] if proven == times else None
-        return work if judgements is None else _judged(work, judgements)
-    judgements = overridden_by_time(work.judgements, here)
+        return _judged(work, judgements)
     code = next((one.changes for one in judgements if (one.kind, one.target) == ("static", here)), ())
     notes = _kernel_notes(run, work, test, here)
     return _judged(work, [
@@ -244,7 +232,7 @@ def _name_origins(run: Run, test: TestRecord, *, whole: bool) -> None:
         run.config.stash[AGAINST].learn_rest()
     missing = {
         key: records
-        for key, records in run.records.items()
+        for key, records in run.store.workloads().items()
         if found.lacks(run.config, key)
         or (whole and key.node_id == test.node_id and key.workload not in test.workloads)
     }
@@ -252,8 +240,8 @@ def _name_origins(run: Run, test: TestRecord, *, whole: bool) -> None:
     for work in fresh:
         static = {(arch, work.toolchain): record for arch, record in work.static.items()}
         records = WorkloadRecords(static, {target: work.time} if work.time is not None else {})
-        origin = origin_of(work.key, records, missing)
-        near = of_same_kernel(work.key, records, missing) if origin is None and run.revision is not None else []
+        origin = lookup.origin_of(work.key, records, missing)
+        near = lookup.of_same_kernel(work.key, records, missing) if origin is None and run.revision is not None else []
         if origin is not None:
             judge = functools.partial(_of_origin, work, origin, missing[origin], is_revision=run.revision is not None)
             work = msgspec.structs.replace(work, was=origin)
@@ -282,7 +270,7 @@ def _of_origin(
     """Equal code that is launched alike cannot have regressed; without a time of the origin that is not known."""
     reason, record, identity = f"was {origin}, with the same machine code", work.static.get(one.target), work.identity
     if not is_revision:
-        remedy = f"run `{move_command(origin, work.key)}` to move its baseline along"
+        remedy = f"run `{lookup.move_command(origin, work.key)}` to move its baseline along"
         return msgspec.structs.replace(one, reason=f"{reason}: {remedy}", renamed=True)
     if one.kind == "time":
         same = identity is not None and any(identity.same_execution(old.identity) for old in records.times.values())

@@ -16,7 +16,7 @@ from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.pin import require_pinned
 from pytest_gpuperf.formatting import escape_ci_commands
 from pytest_gpuperf.options import Options
-from pytest_gpuperf.process.children import WORKER_ARGUMENTS, answer_signals, end_with_parent, interrupt, run_arguments
+from pytest_gpuperf.process.children import answer_signals, end_with_parent, interrupt
 from pytest_gpuperf.process.gpu_fault import FaultPlugin
 from pytest_gpuperf.read_options import REVISION_FOLDER
 from pytest_gpuperf.report import terminal
@@ -32,13 +32,11 @@ def begin(config: pytest.Config, options: Options) -> None:
     if options.active:
         config.pluginmanager.register(stash.run_of(config).results, "gpuperf-results")
         config.add_cleanup(answer_signals(interrupt, signal.SIGTERM))
-        config.pluginmanager.register(FaultPlugin(config, options), "gpuperf-faults")
+        config.pluginmanager.register(FaultPlugin(config), "gpuperf-faults")
     if options.against and not options.is_child and _runs_tests(config):
         against.begin(config)
     if options.active and not hasattr(config, "workerinput"):
-        reporting = Reporting(config)
-        config.pluginmanager.register(reporting, "gpuperf-reporting")
-        config.pluginmanager.register(reporting.messages, "gpuperf-messages")
+        config.pluginmanager.register(Reporting(config), "gpuperf-reporting")
 
 
 def _runs_tests(config: pytest.Config) -> bool:
@@ -51,7 +49,8 @@ class Reporting:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        self.messages = Messages()
+        self.groups: RedGroups | None = None
+        """From the summary's beginning on."""
         self._runs_tests = _runs_tests(config)
 
     @property
@@ -78,7 +77,6 @@ class Reporting:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        node.workerinput[WORKER_ARGUMENTS] = run_arguments(self.config)
         if self.options.against:
             node.workerinput[REVISION_FOLDER] = str(self.options.baselines)
 
@@ -94,7 +92,7 @@ class Reporting:
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None]:
         """The run's own summary, then those of plugins that look at all reports: ``--durations``, coverage."""
-        groups = self.messages.groups
+        groups = self.groups
         if groups:
             groups.leave(groups.failed)
         if self._runs_tests:
@@ -104,15 +102,9 @@ class Reporting:
         if groups:
             groups.leave(groups.named)
 
-
-class Messages:
-    """Around pytest's own summary, which shows messages of failures first and names them at the end."""
-
-    groups: RedGroups | None = None
-    """From the summary's beginning on."""
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None]:
+    @pytest.hookimpl(specname="pytest_terminal_summary", wrapper=True, tryfirst=True)
+    def pytest_whole_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None]:
+        """Around pytest's own summary, which shows messages of failures first and names them at the end."""
         self.groups = RedGroups(terminalreporter)
         self.groups.leave(self.groups.named)
         try:

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from pytest_gpuperf.device.interface import Slot, Timer
+from pytest_gpuperf.device.interface import Slot, SlotTimer
 from pytest_gpuperf.device.timers.resolution import step_of
 from pytest_gpuperf.model.limits import Limits
 from pytest_gpuperf.timing import samples as stats
@@ -107,7 +107,7 @@ def _block(order: str, slots: Sequence[stats.Samples], tick_ns: float) -> Block:
     return Block(math.log(after / before), mean, candidate)
 
 
-def plan(timer: Timer, sides: Sides, limits: Limits, duration_ns: float, budget_s: float) -> Plan:
+def plan(timer: SlotTimer, sides: Sides, limits: Limits, duration_ns: float, budget_s: float) -> Plan:
     """The plan of short slots, or of pairs of launches where ``duration_ns``, the longer side's, is a millisecond.
 
     Of scattering launches of 1 ms and more, a slot has two.  Measures a pilot, unless that took too long.
@@ -130,7 +130,7 @@ def plan(timer: Timer, sides: Sides, limits: Limits, duration_ns: float, budget_
     return Plan("ABBA", round(size / 2 / repeats), repeats=repeats)
 
 
-def _pilot(timer: Timer, sides: Sides, laid_out: Plan) -> tuple[float, stats.Samples]:
+def _pilot(timer: SlotTimer, sides: Sides, laid_out: Plan) -> tuple[float, stats.Samples]:
     """Standard deviation of the blocks' values, by their quartiles; and the candidate's samples."""
     orders = [laid_out.order] * laid_out.blocks
     times = timer.measure(laid_out.slots(orders, sides), sides[0].cache)
@@ -139,7 +139,7 @@ def _pilot(timer: Timer, sides: Sides, laid_out: Plan) -> tuple[float, stats.Sam
     return middle_half / _MIDDLE_HALF_OF_FIVE, np.concatenate([block.candidate for block in blocks])
 
 
-def sustained_plan(timer: Timer, sides: Sides, clock: Clock) -> Plan:
+def sustained_plan(timer: SlotTimer, sides: Sides, clock: Clock) -> Plan:
     """The plan of sustained slots: each keeps the GPU busy with one side for two seconds or more.
 
     Kernels that interleave after a few samples share one clock, so what one of them costs by drawing more power slows
@@ -169,7 +169,7 @@ class Reference(Protocol):
     """The baseline of a comparison, together with the candidate."""
 
     @property
-    def timer(self) -> Timer:
+    def timer(self) -> SlotTimer:
         """Measures slots of either side."""
 
     @property

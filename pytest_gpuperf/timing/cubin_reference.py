@@ -1,7 +1,7 @@
-"""A baseline's machine code and the candidate's, in one process.
+"""A baseline's machine code and the candidate's, or two workloads of a test, in one process.
 
-Both are loaded into modules of their own and run on the same stream and the same buffers, each in its own grid, block
-and shared memory; before each block the buffers move, before every eighth the modules are loaded anew.
+Both codes are loaded into modules of their own and run on the same stream and the same buffers, each in its own grid,
+block and shared memory; before each block the buffers move, before every eighth the modules are loaded anew.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from pytest_gpuperf.device.interface import Configuration, Device, Timer
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.time_record import CacheMode
-from pytest_gpuperf.timing.blocks import MOST_PAD, PAD_STEP, RELOAD_EVERY, Sides
+from pytest_gpuperf.timing.blocks import MOST_PAD, PAD_STEP, RELOAD_EVERY, Sides, pad_of
+from pytest_gpuperf.timing.process_reference import MemoryPad
 from pytest_gpuperf.timing.rounds import Workload
 
 OF_BASELINE = " of the baseline"
@@ -49,20 +50,13 @@ class CubinReference:
         the baseline breaks the use of the GPU.
         """
         self.timer = timer
-        self._device, self._launch, self._baseline = device, launch, baseline
-        self._reset, self._cache = reset, cache
-        self._buffers, unmoved = MovingBuffers.of(device, launch) if reset is None else (None, "")
+        self._device, self._launch, self._baseline, self._reset = device, launch, baseline, reset
+        self.sides: Sides = Workload(self._run_baseline, reset, cache), Workload(self._run_candidate, reset, cache)
+        self._buffers, unmoved = MovingBuffers.of(device, launch, reset)
         self.remarks = (unmoved,) if unmoved else ()
         self._load(random.Random(0))
         self._form_arguments()
         self._try_baseline()
-
-    @property
-    def sides(self) -> Sides:
-        return (
-            Workload(self._run_baseline, self._reset, self._cache),
-            Workload(self._run_candidate, self._reset, self._cache),
-        )
 
     def place(self, call: int, coin: random.Random) -> None:
         if call and call % RELOAD_EVERY == 0:
@@ -129,11 +123,14 @@ class MovingBuffers:
     """The bytes that hold their copies, by the same address."""
 
     @classmethod
-    def of(cls, device: Device, launch: Launch) -> tuple[MovingBuffers | None, str]:
+    def of(cls, device: Device, launch: Any, reset: object = None) -> tuple[MovingBuffers | None, str]:
         """The room, and a remark if there is none for lack of memory.
 
-        There is none either without arrays, or where one is another library's or part of a larger one.
+        There is none either for a callable, with a ``reset``, without arrays, or where one is another library's or part
+        of a larger one.
         """
+        if reset is not None or not isinstance(launch, Launch):
+            return None, ""
         found = [one for one in launch.arguments if array_facts(one) is not None]
         own = type(device.arrays.empty(1))
         if not found or not all(isinstance(array, own) and _is_whole(array) for array in found):
@@ -187,3 +184,28 @@ def _is_whole(array: Any) -> bool:
 
 def _address(array: Any) -> int:
     return int(array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr)
+
+
+# --- two workloads of one test -------------------------------------------------------------------
+
+
+class PairedWorkloads:
+    """A ``Reference``.  A launch runs on copies of its arrays, which move; what a callable allocates moves, too."""
+
+    def __init__(self, device: Device, timer: Timer, sides: Sides) -> None:
+        """Arrays that a ``reset`` restores stay where they are."""
+        self.timer, self._pad, self._given, self.sides = timer, MemoryPad(device), sides, sides
+        rooms = [MovingBuffers.of(device, side.run, side.reset) for side in sides]
+        self._rooms = [room for room, _ in rooms]
+        self.remarks = tuple(dict.fromkeys(remark for _, remark in rooms if remark))
+
+    def place(self, call: int, coin: random.Random) -> None:  # noqa: ARG002 of the protocol
+        self._pad.move(pad_of(coin))
+        first, second = (
+            side if room is None else Workload(room.moved(coin), side.reset, side.cache)
+            for side, room in zip(self._given, self._rooms, strict=True)
+        )
+        self.sides = first, second
+
+    def finish(self) -> None:
+        """Nothing to do: a launch left the test's arrays alone, and what a callable wrote is checked again."""

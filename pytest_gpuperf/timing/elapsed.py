@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pytest_gpuperf.arguments import BadArgument
-from pytest_gpuperf.device.interface import Slot, Timer, TracedLaunch
+from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.model.limits import TimerName
+from pytest_gpuperf.model.result import TracedLaunch
 from pytest_gpuperf.model.time_record import CacheMode
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from typing import Any, Literal, NoReturn
 
 import msgspec
 
-from pytest_gpuperf.device.interface import Device, Slot, Timer, TracedLaunch
+from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.model.evidence import Record
 from pytest_gpuperf.model.limits import Limits, TimerName
 from pytest_gpuperf.model.result import TestEvidence
@@ -82,10 +82,6 @@ class Resume(Record, frozen=True, tag="resume"):
     """Lets the other side go on with its test."""
 
 
-class Quit(Record, frozen=True, tag="quit"):
-    """Lets the other process end."""
-
-
 class Ready(Record, frozen=True, tag="ready"):
     """The other side waits at this workload, which it has run and checked."""
 
@@ -96,8 +92,6 @@ class Ready(Record, frozen=True, tag="ready"):
 
 
 class RemoteSamples(Record, frozen=True, tag="samples"):
-    """The samples that were asked for."""
-
     times: list[list[float]] = msgspec.field(default_factory=list)
     """Nanoseconds, slot by slot."""
     kernels: dict[str, float] = msgspec.field(default_factory=dict)
@@ -167,23 +161,11 @@ class TwoSidedTimer:
     def __init__(self, timer: Timer, link: Link, timeout_s: float) -> None:
         """``timeout_s``: how long samples of the other side may take."""
         self._timer, self._link, self._timeout_s = timer, link, timeout_s
-        self.name: TimerName = timer.name
-        self.tick_ns, self.overhead_ns = timer.tick_ns, timer.overhead_ns
+        self.tick_ns, self._name = timer.tick_ns, timer.name
         self.pad_bytes = 0
         """The other side takes so much memory before its next samples."""
         self.kernels_there: dict[str, float] = {}
         """Of the other side's latest slot: ns per sample of each kernel, by symbol."""
-
-    @property
-    def kernel_breakdown(self) -> Sequence[Mapping[str, float]]:
-        return self._timer.kernel_breakdown
-
-    @property
-    def elapsed_ns(self) -> Sequence[Sequence[float]]:
-        return self._timer.elapsed_ns
-
-    def trace(self, slot: Slot) -> Sequence[TracedLaunch]:
-        return self._timer.trace(slot)
 
     def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
         """As ``Timer.measure``; raises ``OtherSideLost`` too."""
@@ -194,7 +176,7 @@ class TwoSidedTimer:
 
     def _there(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
         wanted = tuple((slot.samples, slot.dropped) for slot in slots)
-        self._link.send(Measure(slots=wanted, cache=cache, timer=self.name, pad_bytes=self.pad_bytes))
+        self._link.send(Measure(slots=wanted, cache=cache, timer=self._name, pad_bytes=self.pad_bytes))
         self.pad_bytes = 0
         answer: RemoteSamples = self._link.receive(RemoteSamples, self._timeout_s)
         if answer.problem:
@@ -204,17 +186,14 @@ class TwoSidedTimer:
 
 
 class ProcessReference:
-    """A ``Reference``: the workload of the other process, which waits at it, against ``run`` of this one."""
+    """A ``Reference``: the workload of the other process, which waits at it, and that of this one."""
 
     remarks: tuple[str, ...] = ()
 
-    def __init__(
-        self, device: Device, timer: Timer, link: Link, run: Callable[[], Any], *, reset: Callable[[], Any] | None,
-        cache: CacheMode, timeout_s: float,
-    ) -> None:  # fmt: skip
+    def __init__(self, device: Device, timer: Timer, link: Link, workload: Workload, timeout_s: float) -> None:
         self.timer = TwoSidedTimer(timer, link, timeout_s)
         self._pad = MemoryPad(device)
-        self.sides: Sides = Workload(run_there, None, cache), Workload(run, reset, cache)  # which resets itself there
+        self.sides: Sides = Workload(run_there, None, workload.cache), workload  # it resets itself there
 
     def place(self, call: int, coin: random.Random) -> None:  # noqa: ARG002 code stays where each process has it
         self._pad.move(pad_of(coin))
@@ -241,16 +220,14 @@ class MemoryPad:
         self._pad = self._device.arrays.empty(pad_bytes, "uint8")
 
 
-def serve_samples(
-    link: Link, device: Device, timer: Timer, run: Callable[[], Any], reset: Callable[[], Any] | None
-) -> None:
+def serve_samples(link: Link, device: Device, timer: Timer, workload: Workload) -> None:
     """Take the samples that are asked for until the other process says to resume.  Raises ``OtherSideLost``."""
     pad = MemoryPad(device)
     while not isinstance(request := link.receive(Measure | Resume), Resume):
         try:
             if request.pad_bytes:
                 pad.move(request.pad_bytes)
-            slots = [Slot(run, number, reset, dropped=dropped) for number, dropped in request.slots]
+            slots = [workload.slot(*counts) for counts in request.slots]
             times = (ElapsedTimer(timer) if request.timer == "elapsed" else timer).measure(slots, request.cache)
             device.synchronize()
         except Exception as problem:  # noqa: BLE001 whatever it is, the process that asked is to know it

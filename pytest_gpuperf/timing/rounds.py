@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.device.interface import Device, Slot, Timer
+from pytest_gpuperf.device.interface import Device, Slot, SlotTimer, Timer
 from pytest_gpuperf.device.timers.resolution import step_of
 from pytest_gpuperf.model.device_facts import DeviceState
 from pytest_gpuperf.model.time_record import CacheMode, mean_time_ns
@@ -108,7 +108,7 @@ def sample_rounds(
 
 
 def warm_up(
-    timer: Timer, workload: Workload, *, bound_s: float = WARM_UP_S, clock: Clock = time.perf_counter,
+    timer: SlotTimer, workload: Workload, *, bound_s: float = WARM_UP_S, clock: Clock = time.perf_counter,
     one_by_one: bool = False,
 ) -> float:  # fmt: skip
     """Run small batches until two in a row agree to .5 % (or two ticks), or ``bound_s`` seconds are over.

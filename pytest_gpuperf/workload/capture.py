@@ -9,7 +9,6 @@ import contextlib
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -19,9 +18,9 @@ from pytest_gpuperf.compile.machine_code.binary import loaded
 from pytest_gpuperf.compile.machine_code.occupancy import occupancy
 from pytest_gpuperf.compile.machine_code.symbols import kernel_key, short_name
 from pytest_gpuperf.device.device_errors import TimerError
-from pytest_gpuperf.device.interface import Dim3, Slot, TracedLaunch
+from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.model.evidence import KernelBinary, StaticRecord
-from pytest_gpuperf.model.result import LaunchedKernel, WorkloadEvidence
+from pytest_gpuperf.model.result import LaunchedKernel, TracedLaunch, WorkloadEvidence
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import TestRecord
 from pytest_gpuperf.workload.request import Request
@@ -30,15 +29,6 @@ MOST_KERNELS = 64
 """Different kernels of one callable that are kept; the others are in its time alone."""
 MOST_KEPT_BYTES = 256 << 10
 """Of a cubin that is recorded: those of Triton, CuPy and Numba have 4 to 100 KB, those of PyTorch itself 2 to 14 MB."""
-
-
-class LaunchKind(NamedTuple):
-    """Launches that are alike."""
-
-    symbol: str
-    block: Dim3
-    dynamic_shared_bytes: int
-    cubin: bytes
 
 
 def capture(run: Run, test: TestRecord, request: Request) -> None:
@@ -55,19 +45,16 @@ def capture(run: Run, test: TestRecord, request: Request) -> None:
 def capture_without_gpu(run: Run, test: TestRecord, request: Request) -> None:
     """Add the kernels of Triton that a callable would launch, for each target architecture."""
     for arch in run.targets:
-        launches = [
-            TracedLaunch(one.symbol, one.grid, (one.threads, 1, 1), one.shared_bytes, 0, one.clustered, one.cubin)
-            for one in launches_of(request.run, arch)
-        ]
-        note_launches(run, test, request.name, arch, launches)
+        note_launches(run, test, request.name, arch, launches_of(request.run, arch))
 
 
 def note_launches(run: Run, test: TestRecord, callable_name: str, arch: str, launches: Sequence[TracedLaunch]) -> None:
     """Add the kernels of one run on a GPU of ``arch`` to the callable's evidence, and the evidence of their code."""
-    alike: dict[LaunchKind, list[TracedLaunch]] = {}
+    alike: dict[tuple[object, ...], list[TracedLaunch]] = {}
     for one in launches:
-        alike.setdefault(LaunchKind(one.symbol, one.block, one.dynamic_shared_bytes, one.cubin), []).append(one)
-    kinds = list(itertools.islice(alike, MOST_KERNELS))
+        alike.setdefault((one.symbol, one.block, one.dynamic_shared_bytes, one.cubin), []).append(one)
+    groups = list(alike.values())[:MOST_KERNELS]
+    kinds = [first for first, *_ in groups]
     recorded = {
         key.workload.removeprefix(f"{callable_name}: "): record
         for (key, _), record in run.store.load(arch, test.module).items()
@@ -80,17 +67,17 @@ def note_launches(run: Run, test: TestRecord, callable_name: str, arch: str, lau
     with contextlib.suppress(ToolchainMissing):  # figures of the driver are all that is known then
         binaries = loaded(codes, arch, known)
     kernels = []
-    for kind, name in zip(kinds, names, strict=True):
-        first, binary = alike[kind][0], binaries.get((kind.cubin, kind.symbol))
+    for name, kind, group in zip(names, kinds, groups, strict=True):
+        binary = binaries.get((kind.cubin, kind.symbol))
         kernels.append(LaunchedKernel(
-            name=name, symbol=kind.symbol, grid=first.grid, block=kind.block, launches=len(alike[kind]),
-            dynamic_shared_bytes=kind.dynamic_shared_bytes, registers=first.registers,
+            name=name, symbol=kind.symbol, grid=kind.grid, block=kind.block, launches=len(group),
+            dynamic_shared_bytes=kind.dynamic_shared_bytes, registers=kind.registers,
             stack_bytes=None if binary is None else binary.profile.stack_bytes,
             cubin="" if binary is None else binary.cubin_hash,
             code="" if binary is None else binary.profile.code_hash,
         ))  # fmt: skip
         if binary is not None and arch in run.targets:
-            _add(test, f"{callable_name}: {name}", first, binary)
+            _add(test, f"{callable_name}: {name}", kind, binary)
     evidence = test.workloads[callable_name]
     test.add(msgspec.structs.replace(evidence, kernels=(*evidence.kernels, *kernels)))
 
@@ -111,7 +98,7 @@ def _add(test: TestRecord, name: str, launch: TracedLaunch, binary: KernelBinary
     test.add(msgspec.structs.replace(known, static={**known.static, binary.arch: record}))
 
 
-def _names(kinds: Sequence[LaunchKind], recorded: Mapping[str, StaticRecord]) -> list[str]:
+def _names(kinds: Sequence[TracedLaunch], recorded: Mapping[str, StaticRecord]) -> list[str]:
     """A name for each, unique: the recorded one of this symbol, else its short name, numbered where that is taken."""
     keys = {name: kernel_key(record.symbol or record.kernel) for name, record in recorded.items()}
     present = {kernel_key(kind.symbol) for kind in kinds}

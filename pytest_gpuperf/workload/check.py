@@ -163,7 +163,6 @@ class FreshInputs:
 
 
 def _misfits(made: Sequence[Any], targets: Sequence[Any]) -> Iterator[str]:
-    """Problems of inputs that do not fit the workload's arrays."""
     for one in made:
         if not (hasattr(one, "shape") and hasattr(one, "dtype")):
             yield f"{type(one).__name__}: it takes CuPy arrays and PyTorch tensors"

@@ -6,7 +6,8 @@ They are measured after the time, if the test asks for them, so that they do not
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from pytest_gpuperf.device.arguments import array_facts
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.judge import secondary
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect
-from pytest_gpuperf.model.task import ConfirmTask
+from pytest_gpuperf.model.task import ConfirmTask, SuspectPlace
 from pytest_gpuperf.model.time_record import HostTime, SecondaryMetrics
 from pytest_gpuperf.model.verdict import SECONDARY, Judgement, SecondaryKind, Verdict
 from pytest_gpuperf.test_record import TestRecord
@@ -31,42 +32,50 @@ def measure_figures(work: TimedWorkload, test: TestRecord) -> None:
 
     Raises ``WrongResult`` for an error that is no number, and what the test's own functions raise.
     """
-    evidence, request = test.workloads[work.request.name], work.request
+    evidence, request, baseline = test.workloads[work.request.name], work.request, work.baseline
+    recorded = (baseline.secondary if baseline is not None else None) or SecondaryMetrics()
     figures: dict[str, Any] = {}
     judged: list[Judgement] = []
     for kind, field in SECONDARY.items():
+        record = getattr(recorded, field)
         if kind in request.measure:
-            figures[field], found = _host(work) if kind == "host" else _exactly(work, kind)
-            judged += found
-        elif _gates(work) and getattr(_on_record(work), field) is not None:  # or it would pass unseen
+            figures[field] = MEASURED[kind](work)
+            judged += _judged(work, kind, record, figures[field])
+        elif work.run.options.gates and record is not None:  # or it would pass unseen
             judged.append(secondary.not_asked_for(work.key, work.target, kind))
     if figures or judged:
         judgements = (*evidence.judgements, *judged)
         test.add(msgspec.structs.replace(evidence, secondary=SecondaryMetrics(**figures), judgements=judgements))
 
 
-def _gates(work: TimedWorkload) -> bool:
-    return work.run.options.gates and not work.run.options.is_child
+def _judged(work: TimedWorkload, kind: SecondaryKind, record: Any, now: Any) -> Iterator[Judgement]:
+    """The verdict where this process gates.  A change of a time waits for a second process."""
+    run, key, target = work.run, work.key, work.target
+    before, after = (now if record is None else secondary.as_on_record(record, one) for one in (record, now))
+    is_time = isinstance(now, HostTime)
+    if isinstance(run.options.task, ConfirmTask) and is_time and record is not None:
+        place = SuspectPlace(key=key, kind=kind)
+        write_result(run.options.task, Confirmation(place=place, identity=work.identity, time_ns=after))
+    if not run.options.gates:
+        return
+    if record is None:
+        yield secondary.new(key, target, kind)
+        return
+    if kind == "host" and (incomparable := secondary.incomparable(key, target, record, now)) is not None:
+        yield incomparable
+        return
 
+    def final_verdict(found: Sequence[Confirmation]) -> Judgement:
+        second, tolerance = found[0].time_ns if found else None, work.request.measure[kind]
+        return secondary.judge(key, target, kind, before, after, tolerance, second)
 
-def _on_record(work: TimedWorkload) -> SecondaryMetrics:
-    """Recorded figures; empty without any."""
-    return (work.baseline.secondary if work.baseline is not None else None) or SecondaryMetrics()
-
-
-def _exactly(work: TimedWorkload, kind: SecondaryKind) -> tuple[float, list[Judgement]]:
-    """A figure without scatter, judged where this process gates."""
-    after = _accuracy(work) if kind == "accuracy" else _memory(work)
-    if not _gates(work):
-        return after, []
-    before = getattr(_on_record(work), SECONDARY[kind])
-    if before is None:
-        return after, [secondary.new(work.key, work.target, kind)]
-    return after, [secondary.judge_exact(work.key, work.target, kind, before, after, work.request.measure[kind])]
+    judgement = final_verdict(())
+    if is_time and judgement.verdict in (Verdict.WORSE, Verdict.BETTER):
+        run.suspects.append(Suspect(judgement, work.identity, final_verdict, work.request.budget_s))
+    yield judgement
 
 
 def _accuracy(work: TimedWorkload) -> float:
-    """The error of one run, by the test's ``accuracy=``."""
     request = work.request
     request.run()
     work.run.device.synchronize()
@@ -96,29 +105,14 @@ def array_bytes(launch: Launch) -> int:
     return sum(sizes.values())
 
 
-def _host(work: TimedWorkload) -> tuple[HostTime, list[Judgement]]:
-    """Relative to fixed work, judged where this process gates.  A change waits for a second process."""
-    request, device, task, key, target = work.request, work.run.device, work.run.options.task, work.key, work.target
-    record = _on_record(work).host
-    now = host_time(
+def _host(work: TimedWorkload) -> HostTime:
+    request, device = work.request, work.run.device
+    return host_time(
         request.workload, request.reset, device.synchronize, work.expected_ns(), driver=device.facts.driver,
         budget_s=request.budget_s,
     )  # fmt: skip
-    if isinstance(task, ConfirmTask) and record is not None:
-        time_ns = secondary.as_on_record(record, now)
-        write_result(task, Confirmation(key=key, kind="host", identity=work.identity, time_ns=time_ns))
-    if not _gates(work):
-        return now, []
-    if record is None:
-        return now, [secondary.new(key, target, "host")]
-    if (incomparable := secondary.incomparable(key, target, record, now)) is not None:
-        return now, [incomparable]
 
-    def final_verdict(found: Sequence[Confirmation]) -> Judgement:
-        after_ns, second_ns = secondary.as_on_record(record, now), found[0].time_ns if found else None
-        return secondary.judge_host(key, target, record.time_ns, after_ns, request.measure["host"], second_ns)
 
-    judgement = final_verdict(())
-    if judgement.verdict in (Verdict.WORSE, Verdict.BETTER):
-        work.run.suspects.append(Suspect(judgement, work.identity, final_verdict, request.budget_s))
-    return now, [judgement]
+MEASURED: Mapping[SecondaryKind, Callable[[TimedWorkload], Any]] = MappingProxyType(
+    {"memory": _memory, "accuracy": _accuracy, "host": _host}
+)

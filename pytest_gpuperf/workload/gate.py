@@ -28,38 +28,27 @@ from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect, TimeCase
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.limits import Limits
 from pytest_gpuperf.model.result import LaunchedKernel
-from pytest_gpuperf.model.task import ConfirmTask, RevisionTask
+from pytest_gpuperf.model.task import ConfirmTask, RevisionTask, SuspectPlace
 from pytest_gpuperf.model.time_record import TimeRecord, mean_time_ns
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.revision.pairing import compare_with_revision, may_have_changed, serve
+from pytest_gpuperf.revision.pairing import may_have_changed, reference_for, serve
 from pytest_gpuperf.revision.process import NotPaired
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import CheckedOnly, TestRecord
 from pytest_gpuperf.timing.blocks import Reference
-from pytest_gpuperf.timing.compare import compare
-from pytest_gpuperf.timing.cubin_reference import BaselineLaunch, CubinReference
-from pytest_gpuperf.timing.pair import PairedWorkloads
+from pytest_gpuperf.timing.compare import Compared, compare
+from pytest_gpuperf.timing.cubin_reference import BaselineLaunch, CubinReference, PairedWorkloads
 from pytest_gpuperf.timing.process_reference import limits_of_processes
 from pytest_gpuperf.timing.rounds import Rounds
 from pytest_gpuperf.workload.check import check_again
 from pytest_gpuperf.workload.confirm import write_result
 from pytest_gpuperf.workload.figures import measure_figures
 from pytest_gpuperf.workload.request import Request
-from pytest_gpuperf.workload.timed_workload import (
-    TimedWorkload,
-    draw_aa_test,
-    interval_of,
-    measure_briefly,
-    measure_for_record,
-    measure_rounds,
-    record_of,
-    sample_of,
-)
+from pytest_gpuperf.workload.timed_workload import TimedWorkload, draw_aa_test, interval_of, sample_of
 
 _REMEDY = "Restore the baselines from version control, or record the workload again with --update-baselines=all"
 _ACCEPT = "record the baseline again with pytest --update-baselines if that is intended"
 _SEPARATE = "change the arguments in a commit of their own, or compare with committed baselines"
-_TRUST = "compare by --gpuperf-against=merge-base:BRANCH"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,11 +71,11 @@ def time_workload(run: Run, test: TestRecord, request: Request) -> CheckedOnly |
     evidence, task = test.workloads[request.name], run.options.task
     work = TimedWorkload(run, request, evidence.key, request.identity())
     if isinstance(task, RevisionTask) and run.link is not None and request.launch is None and request.against is None:
-        serve(run, run.link, request.name, work.identity, request.workload, request.reset)
+        serve(run, run.link, request.name, work.identity, work.timed)
     passed_over = isinstance(task, RevisionTask) or (isinstance(task, ConfirmTask) and not task.confirms(work.key))
     described = Timed(Rounds()) if run.describes else None
-    timed = described or (Timed(measure_briefly(work)) if passed_over else _gate_time(work))
-    measured = measure_for_record(work) if run.options.update is not None and timed.measured.rounds else timed.measured
+    timed = described or (Timed(work.measure_briefly()) if passed_over else _gate_time(work))
+    measured = work.measure_for_record() if run.options.update is not None and timed.measured.rounds else timed.measured
     seen = {} if request.launch is not None else next(map(dict, reversed(run.timer.kernel_breakdown)), {})
     if len(test.workloads) == 1 and timed.judgement is not None and not work.confirms:
         draw_aa_test(work)
@@ -94,7 +83,7 @@ def time_workload(run: Run, test: TestRecord, request: Request) -> CheckedOnly |
         if not passed_over:
             check_again(run, request, timed_runs=measured.samples)
         evidence = msgspec.structs.replace(
-            evidence, time=record_of(work, measured.rounds, seen), disturbances=measured.disturbed,
+            evidence, time=work.record(measured.rounds, seen), disturbances=measured.disturbed,
             interval_ns=interval_of(measured.rounds), kernels=tuple(_with_times(evidence.kernels, seen)),
             baseline_kernels=dict(timed.kernels or (work.baseline.kernel_breakdown if work.baseline else {})),
             elapsed_ns=measured.elapsed_ns,
@@ -107,7 +96,8 @@ def time_workload(run: Run, test: TestRecord, request: Request) -> CheckedOnly |
         run.suspects.append(Suspect(timed.judgement, work.identity, timed.final_verdict, budget_s))
     if isinstance(task, ConfirmTask):
         time_ns = measured.time_ns if measured.rounds else 0.0
-        write_result(task, Confirmation(key=work.key, kind="time", identity=work.identity, comparison=timed.comparison,
+        place = SuspectPlace(key=work.key, kind="time")
+        write_result(task, Confirmation(place=place, identity=work.identity, comparison=timed.comparison,
                                  problem=timed.problem, time_ns=time_ns))  # fmt: skip
     measure_figures(work, test)
     if run.options.update is not None:
@@ -124,14 +114,13 @@ def _with_times(kernels: Sequence[LaunchedKernel], times_ns: Mapping[str, float]
 
 
 def _gate_time(work: TimedWorkload) -> Timed:
-    """Compare a workload with its baseline, and judge it."""
     record, launch, which = work.baseline, work.request.launch, work.run.options.time
     case = _case(work, record)
     if work.request.against is not None:
-        sides = [sample_of(one) for one in (work.request.against, work.request)]
+        sides = sample_of(work.request.against), work.timed
         return _gate_by_blocks(work, case, PairedWorkloads(work.run.device, work.timer, sides))
     if record is None:
-        measured = measure_rounds(work)
+        measured = work.measure_rounds()
         return Timed(measured, time_verdict.new(case, measured.time_ns), problem="there is no baseline")
     if launch is None:
         return _gate_callable(work, case, record)
@@ -140,7 +129,7 @@ def _gate_time(work: TimedWorkload) -> Timed:
     reason = "the machine code and its launch are those of the baseline"
     if which == "changed":
         return Timed(Rounds(), time_verdict.unchanged(case, f"{reason}; not timed"))
-    measured = measure_briefly(work)
+    measured = work.measure_briefly()
     return Timed(measured, time_verdict.unchanged(case, reason, measured.time_ns), problem=reason)
 
 
@@ -155,7 +144,7 @@ def _case(work: TimedWorkload, record: TimeRecord | None) -> TimeCase:
     return TimeCase(
         key=work.key, target=work.target, limits=request.limits,
         alpha=CONFIRMING_ALPHA if work.confirms else run.next_share(work.key.node_id),
-        cause=cause, record_ns=record_ns, gates=request.gates,
+        cause=cause, record_ns=record_ns, gates=request.against is None or request.most is not None,
         reference=request.against.name if request.against is not None else "",
     )  # fmt: skip
 
@@ -164,7 +153,8 @@ def _widened(work: TimedWorkload, case: TimeCase) -> TimeCase:
     """The case with limits that accept ``min_delta_us``, on top of what the request allows over the reference."""
     limits, request = case.limits.at_least(work.least_tolerance), work.request
     delta_us = request.min_delta_us if limits is not case.limits else 0.0
-    limits = Limits(*(request.most - 1 + request.most * each for each in limits))
+    most = request.most or 1.0
+    limits = Limits(*(most - 1 + most * each for each in limits))
     return dataclasses.replace(case, limits=limits, min_delta_us=delta_us)
 
 
@@ -176,7 +166,6 @@ def _not_comparable(measured: Rounds, case: TimeCase, why: str) -> Timed:
 
 
 def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord, launch: Launch) -> Timed:
-    """Pair the candidate with the baseline's machine code."""
     run, request, problem = work.run, work.request, ""
     device, timer = run.device, work.timer
     try:
@@ -188,23 +177,27 @@ def _gate_kernel(work: TimedWorkload, case: TimeCase, record: TimeRecord, launch
     except LoadError as error:
         problem = f"the baseline's machine code cannot be loaded: {error}"
     # Behind the handlers, whose error would keep the copies of the arrays.
-    return _not_comparable(measure_rounds(work), case, problem)
+    return _not_comparable(work.measure_rounds(), case, problem)
 
 
 def _gate_by_blocks(work: TimedWorkload, case: TimeCase, reference: Reference) -> Timed:
     """Take blocks of both sides in this process."""
-    request, run = work.request, work.run
     case = _widened(work, case)
-    compared = compare(
-        run.device, reference, case.limits, case.alpha, seed=secrets.randbits(32), duration_ns=work.expected_ns(),
-        budget_s=request.budget_s, sustained=request.sustained,
-    )  # fmt: skip
+    compared = _compared(work, case, reference, work.expected_ns())
     first = compared.comparison
 
     def final_verdict(found: Sequence[Confirmation]) -> Judgement:
         return time_verdict.by_blocks(case, first, found[0].comparison)
 
     return Timed(compared.rounds, time_verdict.by_blocks(case, first), final_verdict, first)
+
+
+def _compared(work: TimedWorkload, case: TimeCase, reference: Reference, duration_ns: float) -> Compared:
+    sustained = work.request.sustained and not case.by_process
+    return compare(
+        work.run.device, reference, case.limits, case.alpha, seed=secrets.randbits(32), duration_ns=duration_ns,
+        budget_s=work.request.budget_s, sustained=sustained,
+    )  # fmt: skip
 
 
 class NotLaunched(Exception):
@@ -221,14 +214,14 @@ def baseline_launch(run: Run, key: Key, record: TimeRecord, launch: Launch) -> B
     try:
         cubin, old = run.store.cubin(record.cubin), record.identity
         binary = stored_binary(cubin, record.symbol, launch.binary.arch, old.code)
-    except BaselineError as problem:
-        raise NotLaunched(f"the recorded machine code of {key} is refused: {problem}") from problem
-    except CompileProblem as problem:
-        why = f"{cubin_path(run.store.root, record.cubin)}: {problem}. {_REMEDY}"
+    except (BaselineError, CompileProblem) as problem:
+        place = cubin_path(run.store.root, record.cubin)
+        why = problem if isinstance(problem, BaselineError) else f"{place}: {problem}. {_REMEDY}"
         raise NotLaunched(f"the recorded machine code of {key} is refused: {why}") from problem
     binary = msgspec.structs.replace(binary, name=record.kernel, source_hash=old.source, toolchain=old.toolchain)
     if refusal := run.trust.why_not_launched(record.cubin):
-        raise NotLaunched(f"{refusal}, and CI launches no such machine code: {_TRUST}")
+        remedy = "compare by --gpuperf-against=merge-base:BRANCH"
+        raise NotLaunched(f"{refusal}, and CI launches no such machine code: {remedy}")
     was, now = ([(one.offset, one.size) for one in code.parameters] for code in (binary, launch.binary))
     arguments = configuration = None
     try:
@@ -254,7 +247,7 @@ def baseline_launch(run: Run, key: Key, record: TimeRecord, launch: Launch) -> B
 def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> Timed:
     """Pair the callable with that of the baseline's revision, each in its process."""
     run, options, request = work.run, work.run.options, work.request
-    measured = measure_rounds(work, budget_s=request.budget_s / 4)
+    measured = work.measure_rounds(budget_s=request.budget_s / 4)
     now_ns, was, now = measured.time_ns, record.identity.launch, work.identity.launch
     if was != now:
         return _not_comparable(measured, case, f"the workload changed: launch {was} became {now}")
@@ -266,17 +259,16 @@ def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> T
     limits = limits_of_processes(case.limits, now_ns)
     case = _widened(work, dataclasses.replace(case, limits=limits, by_process=True))
     try:
-        first, kernels = compare_with_revision(
-            run, work.key, work.timer, work.identity, request.workload, request.reset, case.limits, case.alpha,
-            cache=request.cache, duration_ns=now_ns, budget_s=request.budget_s,
-        )  # fmt: skip
+        with reference_for(run, work.key, work.timer, work.identity, work.timed, request.budget_s) as reference:
+            first = _compared(work, case, reference, now_ns).comparison
     except NotPaired as problem:
         return _by_record(work, case, measured, max(bound, 1 + case.limits.tolerance), str(problem))
 
     def final_verdict(found: Sequence[Confirmation]) -> Judgement | None:
         return time_verdict.by_processes(case, [first, *(one.comparison for one in found if one.comparison)])
 
-    return Timed(measured, time_verdict.by_blocks(case, first), final_verdict, first, kernels=kernels)
+    judged, kernels = time_verdict.by_blocks(case, first), reference.timer.kernels_there
+    return Timed(measured, judged, final_verdict, first, kernels=kernels)
 
 
 def _by_record(work: TimedWorkload, case: TimeCase, measured: Rounds, bound: float, unpaired: str) -> Timed:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """A test's request for a measurement."""
-
     workload: Callable[..., Any]
     name: str
     cache: CacheMode
@@ -48,10 +46,8 @@ class Request:
     """Returns the error of the results of the last run."""
     against: Request | None = None
     """What it is compared with in this process, in place of a baseline."""
-    gates: bool = True
-    """Whether that comparison has a verdict."""
-    most: float = 1.0
-    """How many times the reference's time it may take; the limits are relative to that."""
+    most: float | None = None
+    """How many times the reference's time it may take; the limits are relative to that.  None: there is no verdict."""
     fresh: FreshInputs | None = None
     """The inputs of the run to come, where ``inputs`` was given and there is a GPU."""
 
@@ -60,7 +56,6 @@ class Request:
         return self.workload if isinstance(self.workload, Launch) else None
 
     def restore(self) -> None:
-        """Call the test's ``reset`` before a run."""
         if self.reset is not None:
             self.reset()
 

@@ -55,7 +55,6 @@ class TimedWorkload:
 
     @property
     def baseline(self) -> TimeRecord | None:
-        """The workload's recorded time."""
         return self.run.store.time(self.target, self.key)
 
     @cached_property
@@ -65,7 +64,7 @@ class TimedWorkload:
         Slower by no more than ``d`` is a time ``t`` of at most ``t / (t - d)`` of the baseline's.
         """
         delta_ns = self.request.min_delta_us * 1e3
-        now_ns = measure_briefly(self).time_ns if delta_ns else 1.0
+        now_ns = self.measure_briefly().time_ns if delta_ns else 1.0
         return delta_ns / max(now_ns - delta_ns, now_ns / 100)
 
     @property
@@ -75,7 +74,6 @@ class TimedWorkload:
 
     @property
     def timed(self) -> Workload:
-        """The work of a sample."""
         return sample_of(self.request)
 
     def probed_ns(self) -> float:
@@ -87,46 +85,41 @@ class TimedWorkload:
         """About the longer time of baseline and workload."""
         return max(self.run.recorded_ns, self.probed_ns())
 
+    def measure_rounds(self, count: int = ROUNDS, budget_s: float | None = None) -> Rounds:
+        """``count`` rounds in ``budget_s`` seconds, by default those of the request."""
+        return sample_rounds(
+            self.run.device, self.timer, self.timed, count,
+            budget_s=self.request.budget_s if budget_s is None else budget_s,
+            duration_ns=self.run.recorded_ns or self.probed_ns(),
+        )  # fmt: skip
+
+    def measure_for_record(self) -> Rounds:
+        """Rounds to be recorded, measured again where they were disturbed."""
+        for _ in range(1 + RETAKES):
+            measured = self.measure_rounds()
+            if not measured.disturbed:
+                break
+        return measured
+
+    def measure_briefly(self) -> Rounds:
+        """Rounds for assertions on times and for the record's ratio; no verdict rests on them."""
+        return self.measure_rounds(BRIEF_ROUNDS, min(BRIEF_S, self.request.budget_s))
+
+    def record(self, rounds: tuple[float, ...], kernels: dict[str, float]) -> TimeRecord:
+        """The rounds, and a callable's ``kernels`` with their times, as a baseline has them."""
+        request, launch = self.request, self.request.launch
+        return TimeRecord(
+            identity=self.identity, timer=self.timer.name, cache=request.cache, rounds=rounds,
+            kernel=launch.kernel.name if launch else "", symbol=launch.binary.symbol if launch else "",
+            cubin=launch.binary.cubin_hash if launch else "",
+            grid=launch.grid if launch else None, block=launch.block if launch else None,
+            dynamic_shared_bytes=launch.dynamic_shared_bytes if launch else 0,
+            bytes=request.bytes, flops=request.flops, kernel_breakdown=kernels,
+        )  # fmt: skip
+
 
 def sample_of(request: Request) -> Workload:
     return Workload(request.workload, request.reset, request.cache)
-
-
-def measure_rounds(work: TimedWorkload, count: int = ROUNDS, budget_s: float | None = None) -> Rounds:
-    """``count`` rounds in ``budget_s`` seconds, by default those of the request."""
-    run = work.run
-    return sample_rounds(
-        run.device, work.timer, work.timed, count,
-        budget_s=work.request.budget_s if budget_s is None else budget_s,
-        duration_ns=run.recorded_ns or work.probed_ns(),
-    )  # fmt: skip
-
-
-def measure_for_record(work: TimedWorkload) -> Rounds:
-    """Rounds to be recorded, measured again where they were disturbed."""
-    for _ in range(1 + RETAKES):
-        measured = measure_rounds(work)
-        if not measured.disturbed:
-            break
-    return measured
-
-
-def measure_briefly(work: TimedWorkload) -> Rounds:
-    """Rounds for assertions on times and for the record's ratio; no verdict rests on them."""
-    return measure_rounds(work, BRIEF_ROUNDS, min(BRIEF_S, work.request.budget_s))
-
-
-def record_of(work: TimedWorkload, rounds: tuple[float, ...], kernels: dict[str, float]) -> TimeRecord:
-    """The rounds, and the times of a callable's ``kernels``, with all that a baseline has to know of the workload."""
-    request, launch = work.request, work.request.launch
-    return TimeRecord(
-        identity=work.identity, timer=work.timer.name, cache=request.cache, rounds=rounds,
-        kernel=launch.kernel.name if launch else "", symbol=launch.binary.symbol if launch else "",
-        cubin=launch.binary.cubin_hash if launch else "",
-        grid=launch.grid if launch else None, block=launch.block if launch else None,
-        dynamic_shared_bytes=launch.dynamic_shared_bytes if launch else 0,
-        bytes=request.bytes, flops=request.flops, kernel_breakdown=kernels,
-    )  # fmt: skip
 
 
 def interval_of(midmeans_ns: Sequence[float]) -> tuple[float, float] | None:

@@ -25,10 +25,11 @@ import pytest
 
 from pytest_gpuperf.compile.machine_code.binary import ready_made
 from pytest_gpuperf.counters.report import KernelResult
-from pytest_gpuperf.device.interface import PLAIN, Configuration, Dim3, LaunchLog, Slot, Timer, TracedLaunch
+from pytest_gpuperf.device.interface import PLAIN, Configuration, LaunchLog, Slot, Timer
 from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceState
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.limits import TimerName
+from pytest_gpuperf.model.result import Dim3, TracedLaunch
 from pytest_gpuperf.model.roofs import ROOFS
 from pytest_gpuperf.timing import host_time
 

@@ -114,9 +114,7 @@ def written(answer, suspect):
         return answer
     identity = msgspec.structs.replace(suspect.identity, code="ff") if answer["other"] else suspect.identity
     comparison = None if answer["problem"] else answer["comparison"]
-    found = Confirmation(
-        key=suspect.judgement.key, kind="time", identity=identity, comparison=comparison, problem=answer["problem"]
-    )
+    found = Confirmation(place=suspect.place, identity=identity, comparison=comparison, problem=answer["problem"])
     content = msgspec.json.encode(found)
     return content[: -answer["cut"]] if answer["cut"] else content
 

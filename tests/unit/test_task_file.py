@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.task import ConfirmTask, ProfileTask, SuspectPlace, read_task, write_task
+from pytest_gpuperf.model.task import ConfirmTask, ProfileTask, SuspectPlace, flag_of, read_task
 
 KEYS = tuple(Key(module="test_a.py", test="test", workload=name) for name in "ab")
 PLACES = tuple(
@@ -18,9 +19,10 @@ CONFIRM = ConfirmTask(folder=Path("left"), places=PLACES)
 
 def test_task_is_read_as_it_was_written(tmp_path: Path) -> None:
     for task in (
-        CONFIRM, ProfileTask(folder=Path("left"), nodes=("test_a.py::test",), cache="warm", metrics=("a.sum",))
-    ):  # fmt: skip
-        write_task(task, tmp_path / "task.json")
+        msgspec.structs.replace(CONFIRM, folder=tmp_path),
+        ProfileTask(folder=tmp_path, nodes=("test_a.py::test",), cache="warm", metrics=("a.sum",)),
+    ):
+        assert flag_of(task) == f"--gpuperf-task={tmp_path / 'task.json'}"
         assert read_task(tmp_path / "task.json") == task
     for text in ("", "{}", '{"type": "watch"}', '{"type": "confirm", "folder": ".", "places": 1}'):
         (tmp_path / "task.json").write_text(text)

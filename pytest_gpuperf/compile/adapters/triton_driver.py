@@ -10,24 +10,14 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
+
+from pytest_gpuperf.model.result import TracedLaunch
 
 MOST_THREADS, MOST_SHARED_BYTES = 1024, 227 << 10
 
 
-class Launched(NamedTuple):
-    """One launch that Triton asked for."""
-
-    symbol: str
-    grid: tuple[int, int, int]
-    threads: int
-    """Per block."""
-    shared_bytes: int
-    clustered: bool
-    cubin: bytes
-
-
-def launches_of(call: Callable[[], Any], arch: str) -> list[Launched]:
+def launches_of(call: Callable[[], Any], arch: str) -> list[TracedLaunch]:
     """The kernels of Triton, which has been imported, that one call would launch on a GPU of ``arch``.
 
     The call may end early, by whatever it raises where there is no GPU: what it asked for before counts.
@@ -57,7 +47,7 @@ class ListingDriver:
     """Kernels that an autotuner of this process has chosen, and may have kept: by their symbols."""
 
     def __init__(self, arch: str, target: Any) -> None:
-        self.launches: list[Launched] = []
+        self.launches: list[TracedLaunch] = []
         self._target = target("cuda", int("".join(filter(str.isdigit, arch))), 32)
         self.utils = SimpleNamespace(load_binary=self._load, get_device_properties=_properties)
         self.launcher_cls = self._launcher
@@ -91,8 +81,9 @@ class ListingDriver:
 
     def _launcher(self, _source: Any, metadata: Any) -> Callable[..., None]:
         def launch(x: int, y: int, z: int, _stream: int, function: tuple[str, bytes], *_: Any) -> None:
-            threads, blocks = metadata.num_warps * metadata.target.warp_size, metadata.num_ctas
-            self.launches.append(Launched(function[0], (x, y, z), threads, metadata.shared, blocks > 1, function[1]))
+            block = metadata.num_warps * metadata.target.warp_size, 1, 1
+            clustered, (symbol, cubin) = metadata.num_ctas > 1, function
+            self.launches.append(TracedLaunch(symbol, (x, y, z), block, metadata.shared, 0, clustered, cubin))
 
         return launch
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_gpuperf.device.device_errors import TimerError
-from pytest_gpuperf.device.interface import Slot, TracedLaunch
+from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.device.timers.cupti_records import Activity, Records, records_of
 from pytest_gpuperf.device.timers.loaded_code import LoadedCode, watch_code
 from pytest_gpuperf.device.timers.resolution import tick_of
@@ -32,6 +32,7 @@ from pytest_gpuperf.device.timers.stream import (
     varied_lengths,
 )
 from pytest_gpuperf.model.limits import TimerName
+from pytest_gpuperf.model.result import TracedLaunch
 from pytest_gpuperf.model.time_record import CacheMode
 
 _RELEASE = "end other profilers of this process (ncu, nsys, torch.profiler), or use --gpuperf-timer=graph"

@@ -27,7 +27,7 @@ LAUNCHES = {"cuLaunchKernel": 0, "cuLaunchCooperativeKernel": 0, "cuLaunchKernel
 """Calls of the driver, and which of their arguments is the function."""
 _PER_THREAD = "_ptsz"
 """What the same calls end in where streams are those of threads."""
-_DRIVER, _RESOURCE, _EXIT = 1, 3, 1
+_DRIVER, _RESOURCE, _EXIT, _DESCRIPTOR = 1, 3, 1, 2
 Callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p)
 """``CUpti_CallbackFunc``"""
 _POINTER, _NUMBER = ctypes.c_void_p, ctypes.c_uint32
@@ -40,12 +40,6 @@ class _Call(ctypes.Structure):
         ("site", _NUMBER), ("name", _POINTER), ("arguments", _POINTER), ("result", _POINTER), ("symbol", _POINTER),
         ("context", _POINTER), ("context_number", _NUMBER), ("data", _POINTER), ("correlation", _NUMBER),
     )  # fmt: skip
-
-
-class _Resource(ctypes.Structure):
-    """``CUpti_ResourceData``"""
-
-    _fields_ = (("context", _POINTER), ("handle", _POINTER), ("descriptor", _POINTER))
 
 
 class _Module(ctypes.Structure):
@@ -123,7 +117,7 @@ class LoadedCode:
 
     def _on_event(self, _user: int, domain: int, event: int, data: int) -> None:
         if domain == _RESOURCE:
-            self._keep(_Module.from_address(_Resource.from_address(data).descriptor))
+            self._keep(_Module.from_address(_pointer(data, _DESCRIPTOR)))
             return
         call = _Call.from_address(data)
         if event in self._calls:

@@ -10,7 +10,7 @@ import pytest
 from handed_samples import NARROW, WIDE, compiled
 
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
-from pytest_gpuperf.device.timers.loaded_code import LAUNCHES, LOADS, LoadedCode, _Call, _Module, _Resource
+from pytest_gpuperf.device.timers.loaded_code import LAUNCHES, LOADS, LoadedCode, _Call, _Module
 
 NAMES = [*LOADS, *LAUNCHES, *(f"{name}_ptsz" for name in LAUNCHES)]
 FIRST, SECOND = (bytes(compiled(stem).asm["cubin"]) for stem in (WIDE, NARROW))
@@ -51,7 +51,7 @@ class Cupti:
         self._modules += 1
         content, out = ctypes.create_string_buffer(cubin, len(cubin)), ctypes.c_void_p(handle)
         module = _Module(self._modules, len(cubin), ctypes.addressof(content))
-        resource = _Resource(None, None, ctypes.addressof(module))
+        resource = (ctypes.c_void_p * 3)(None, None, ctypes.addressof(module))  # CUpti_ResourceData
         self._callback(None, 3, 6, ctypes.addressof(resource))
         if handle:
             self._call("cuModuleLoadData", 1, [ctypes.addressof(out)])

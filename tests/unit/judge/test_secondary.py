@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judge_samples import KEY
 
-from pytest_gpuperf.judge.secondary import as_on_record, incomparable, judge_exact, judge_host, new, not_asked_for
+from pytest_gpuperf.judge.secondary import as_on_record, incomparable, judge, new, not_asked_for
 from pytest_gpuperf.model.time_record import HostTime
 from pytest_gpuperf.model.verdict import Judgement, SecondaryKind, Verdict
 
@@ -17,7 +17,7 @@ RECORD = HostTime(ratios=(0.5, 0.49, 0.51), time_ns=4000.0, cpu="a CPU", made_by
 
 
 def exactly(before: float, after: float, kind: SecondaryKind = "memory", tolerance: float | None = None) -> Judgement:
-    return judge_exact(KEY, "nvidia-h200", kind, before, after, tolerance)
+    return judge(KEY, "nvidia-h200", kind, before, after, tolerance)
 
 
 @given(before=st.floats(0, 1e6), after=st.floats(0, 1e6), tolerance=st.floats(0.001, 0.5))
@@ -68,7 +68,7 @@ def test_a_recorded_figure_that_is_not_asked_for_is_not_measured(kind: Secondary
 
 
 def host(after_ns: float, second_ns: float | None = None, tolerance: float | None = None) -> Judgement:
-    return judge_host(KEY, "nvidia-h200", RECORD.time_ns, after_ns, tolerance, second_ns)
+    return judge(KEY, "nvidia-h200", "host", RECORD.time_ns, after_ns, tolerance, second_ns)
 
 
 def test_a_host_time_is_that_of_a_machine_on_which_fixed_work_takes_as_long_as_on_record() -> None:

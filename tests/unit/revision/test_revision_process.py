@@ -16,11 +16,12 @@ from pytest_gpuperf.device.lock import HELD_VARIABLE
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.task import Revision, RevisionTask
+from pytest_gpuperf.process import children
 from pytest_gpuperf.results import Ended, Results
-from pytest_gpuperf.revision import process, server
+from pytest_gpuperf.revision import server
 from pytest_gpuperf.revision.process import places_there
 from pytest_gpuperf.revision.server import RevisionServer
-from pytest_gpuperf.timing.process_reference import Link, OtherSideLost, Quit, RunTest, Started, TestEnded
+from pytest_gpuperf.timing.process_reference import Link, OtherSideLost, Resume, RunTest, Started, TestEnded
 
 KERNELS = (WorkloadEvidence(key=Key(module="m.py", test="test_early", workload="work")),)
 
@@ -40,7 +41,8 @@ class Served:
         )
         to_read, to_write = os.pipe(), os.pipe()
         self.link = Link(to_read[0], to_write[1])
-        task = RevisionTask(folder=tmp_path, others=(), tree=tmp_path, reading=to_write[0], writing=to_read[1])
+        revision = Revision(commit="c0", name="c0", archs=())
+        task = RevisionTask(folder=tmp_path, revision=revision, reading=to_write[0], writing=to_read[1])
         config: Any = SimpleNamespace(rootpath=tmp_path, hook=SimpleNamespace(pytest_runtest_protocol=self.run))
         foreign = SimpleNamespace(note_reads=lambda: None, lines=lambda: ())
         monkeypatch.setattr(server, "foreign_files_of", lambda _: foreign)
@@ -94,7 +96,7 @@ def test_a_test_runs_when_it_is_asked_for_and_its_evidence_is_the_answer(served:
         "leave for m.py::test_b", "m.py::test_b, then None, held GPU-1",
     ]  # fmt: skip
     assert HELD_VARIABLE not in os.environ
-    served.link.send(Quit())
+    served.link.close()
     served.thread.join(10.0)
     assert not served.thread.is_alive()
 
@@ -119,7 +121,7 @@ def test_a_process_that_has_lost_its_gpu_says_so_and_ends(served: Served) -> Non
 
 def test_a_partner_that_is_gone_is_an_error() -> None:
     with pytest.raises(OtherSideLost):
-        Link(os.open(os.devnull, os.O_RDONLY), os.open(os.devnull, os.O_RDONLY)).send(Quit())
+        Link(os.open(os.devnull, os.O_RDONLY), os.open(os.devnull, os.O_RDONLY)).send(Resume())
 
 
 # --- the places that it is given -------------------------------------------------------------------
@@ -159,7 +161,7 @@ def test_place_outside_of_the_repository_is_refused(placed: Path, monkeypatch: p
 
 
 def places_of(placed: Path, monkeypatch: pytest.MonkeyPatch, start: str, given: list[str]) -> list[str] | None:
-    monkeypatch.setattr(process, "given_places", lambda _: given)
+    monkeypatch.setattr(children, "given_places", lambda _: given)
     config: Any = SimpleNamespace(invocation_params=SimpleNamespace(dir=placed / start))
     revision = Revision(commit="c0", name="c0", archs=(), top=placed / "top", tree=placed / "tree")
     return places_there(config, revision)

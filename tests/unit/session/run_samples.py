@@ -85,6 +85,7 @@ class Run:
             getoption=lambda name, default=None: default,
         )  # fmt: skip
         self.config.stash[stash.OPTIONS] = self.options
+        self.config.stash[stash.SHARED] = stash.SharedFixtures()
         self.shared: Any = Shared(self.config, self.options)
         self.shared.has_gpu, self.shared.store = has_gpu, self.store
         self.shared.no_device = None if has_gpu else "no driver\nand more words"

@@ -29,6 +29,7 @@ from pytest_gpuperf.timing.process_reference import (
     run_there,
     serve_samples,
 )
+from pytest_gpuperf.timing.rounds import Workload
 
 SOON_S = 5.0
 
@@ -79,7 +80,7 @@ def serving(
     link: Link, side: Side, run: Callable[[], object] = lambda: None, reset: Callable[[], object] | None = None
 ) -> Iterator[None]:
     """The other side, in a thread, until it may resume its test."""
-    thread = threading.Thread(target=serve_samples, args=(link, side.device, side.timer, run, reset))
+    thread = threading.Thread(target=serve_samples, args=(link, side.device, side.timer, Workload(run, reset)))
     thread.start()
     yield
     thread.join(SOON_S)
@@ -94,14 +95,14 @@ def noisy(mean_ns: float) -> Callable[[], float]:
 def test_each_side_takes_its_own_slots(links: tuple[Link, Link]) -> None:
     here, there, words = Side(lambda: 1.0), Side(lambda: 2.0), list[str]()
     timer = TwoSidedTimer(here.timer, links[0], SOON_S)
-    assert (timer.name, timer.tick_ns, timer.overhead_ns) == ("cupti", 1.0, 0.0)
+    assert timer.tick_ns == 1.0
     slots = [Slot(run_there, 2), Slot(lambda: None, 3), Slot(lambda: None, 4), Slot(run_there, 5)]
     with serving(links[1], there, lambda: words.append("run"), lambda: words.append("reset")):
         timer.pad_bytes = 512
         assert timer.measure(slots, "cold") == [[2.0] * 2, [1.0] * 3, [1.0] * 4, [2.0] * 5]
         links[0].send(Resume())
     assert (here.asked, there.asked, words) == ([(3, 1), (4, 1)], [(2, 1), (5, 1)], ["reset", "run"] * 2)
-    assert timer.kernel_breakdown == ({"kernel": 1.0},)
+    assert timer.kernels_there == {"kernel": 1.0}
     assert (there.pads, there.done) == ([512], ["synchronize", "release", *["synchronize"] * 2]), "moved once"
 
 
@@ -111,10 +112,8 @@ def test_each_side_takes_its_own_slots(links: tuple[Link, Link]) -> None:
 def test_pairs_of_processes_decide(links: tuple[Link, Link], ratio: float, mean_ns: float, decision: Decision) -> None:
     here, there, resets = Side(noisy(mean_ns * ratio)), Side(noisy(mean_ns)), list[int]()
     with serving(links[1], there):
-        reference = ProcessReference(
-            here.device, here.timer, links[0], lambda: None, reset=lambda: resets.append(1), cache="cold",
-            timeout_s=SOON_S,
-        )  # fmt: skip
+        workload = Workload(lambda: None, lambda: resets.append(1))
+        reference = ProcessReference(here.device, here.timer, links[0], workload, SOON_S)
         found = compare(here.device, reference, TIGHT, ALPHA, seed=3, duration_ns=mean_ns, budget_s=SOON_S).comparison
         links[0].send(Resume())
     assert found.decision(TIGHT, ALPHA) is decision

@@ -15,7 +15,7 @@ from pytest_gpuperf.device.device_errors import LockError
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.task import ConfirmTask
+from pytest_gpuperf.model.task import ConfirmTask, SuspectPlace
 from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
 from pytest_gpuperf.options import Options
@@ -88,8 +88,8 @@ def taken() -> Any:
     raise LockError("it is taken")
 
 
-def finding(**fields: Any) -> Confirmation:
-    return Confirmation(**{"key": KEY, "kind": "time", "identity": CODE, "time_ns": 5.0, **fields})
+def finding(kind: EvidenceKind = "time", **fields: Any) -> Confirmation:
+    return Confirmation(place=SuspectPlace(key=KEY, kind=kind), **{"identity": CODE, "time_ns": 5.0, **fields})
 
 
 def test_what_a_second_process_finds_settles_it(test: Test) -> None:

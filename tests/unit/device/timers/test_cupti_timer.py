@@ -11,9 +11,10 @@ from simulated_libcupti import SimulatedLibrary
 from simulated_stream import CuptiError, SimulatedCupti, SimulatedStream, installed
 
 from pytest_gpuperf.device.device_errors import TimerError
-from pytest_gpuperf.device.interface import Slot, TracedLaunch
+from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.device.timers.cupti import CuptiTimer, open_cupti
 from pytest_gpuperf.device.timers.cupti_records import Records
+from pytest_gpuperf.model.result import TracedLaunch
 from pytest_gpuperf.model.time_record import CacheMode
 
 
