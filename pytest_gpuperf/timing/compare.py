@@ -55,7 +55,7 @@ def compare(
     ):  # fmt: skip
         reference.place(call, coin)
         orders = laid_out.draw(coin)
-        times = timer.measure(laid_out.slots(orders, sides), sides[0].cache)
+        times = timer.measure(laid_out.slots(orders, reference.sides), sides[0].cache)
         blocks += blocks_of(orders, times, timer.tick_ns)
         after = device.state()
         disturbed += () if sustained else disturbances(before, after)  # clocks change by it

@@ -19,7 +19,8 @@ from pytest_gpuperf.model.evidence import KernelBinary, Parameter
 from pytest_gpuperf.model.limits import TIGHT
 from pytest_gpuperf.timing.blocks import MOST_PAD, PAD_STEP, RELOAD_EVERY
 from pytest_gpuperf.timing.compare import Compared, compare
-from pytest_gpuperf.timing.cubin_reference import BaselineLaunch, CubinReference, MovingBuffers
+from pytest_gpuperf.timing.cubin_reference import BaselineLaunch, CubinReference, MovingBuffers, PairedWorkloads
+from pytest_gpuperf.timing.rounds import Workload
 
 PARAMETERS = tuple(Parameter(offset=8 * i, size=size, type=name) for i, (size, name) in enumerate(
     [(8, "float const*"), (8, "float*"), (4, "int")]))  # fmt: skip
@@ -112,6 +113,15 @@ def test_baseline_that_breaks_the_gpu_is_not_timed(gpu: Gpu, monkeypatch: pytest
     with pytest.raises(GpuFault, match=said):
         paired(gpu)
     assert len(gpu.runs) == 1
+
+
+def test_two_launches_of_a_test_move_while_they_are_compared(gpu: Gpu) -> None:
+    """The pilot runs them where the test has their arrays, and no block does."""
+    launches = launch_of(gpu), launch_of(gpu)
+    reference = PairedWorkloads(gpu, gpu.timer(), (Workload(launches[0]), Workload(launches[1])))
+    found = compare(gpu, reference, TIGHT, ALPHA, seed=7, duration_ns=1e4, budget_s=5.0).comparison
+    assert len(set(gpu.runs)) == 2 + 2 * len(found.r)
+    assert reference.remarks == ()
 
 
 # --- moving buffers ------------------------------------------------------------------------------
