@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 
 import pytest
@@ -24,16 +25,16 @@ def project(gpu_suite: Suite) -> Suite:
 
 NOTES_ORDER = """
 
-__import__("secrets").randbits = lambda bits: 1
-
-
 def pytest_runtest_call(item):
     with open({order!r}, "a") as order:
         print(task_of(item.config).get("type", "gates"), file=order)
 """
 
 
-def test_slower_callable_is_slower_in_two_pairs_of_processes(project: Suite, tmp_path: Path) -> None:
+def test_slower_callable_is_slower_in_two_pairs_of_processes(
+    project: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secrets, "randbits", lambda bits: 1)
     order = tmp_path / "order.txt"
     project.append("conftest.py", NOTES_ORDER.format(order=str(order)))
     commit(project.path)
