@@ -95,9 +95,7 @@ RED = r"  (SLOWER|WORSE)  on "
 def static_uses(folder: Path, arch: str, module: str) -> dict[str, dict[str, Any]]:
     """What is on record of each kernel that a workload launches, or that stands for itself, by its name."""
     (tests,) = read_evidence(folder / "baselines" / arch / f"{module}.jsonl")["toolchains"].values()
-    return {
-        f"{test.partition('[')[0]}.{name}": use for test, workloads in tests.items() for name, use in workloads.items()
-    }
+    return {f"{test.partition('[')[0]}.{name}": use for test, named in tests.items() for name, use in named.items()}
 
 
 def without_red(pytester: pytest.Pytester, *arguments: str) -> str:

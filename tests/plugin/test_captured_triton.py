@@ -77,9 +77,7 @@ def test_kernels_are_recorded_and_gated_without_a_gpu(suite: Suite) -> None:
 
 
 def test_kernels_of_two_environments_are_compared_without_a_gpu(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    suite.write(
-        "triton_stand_in.py", TRITON.replace("CHOSEN = WIDE", "CHOSEN = __import__('os').environ.get('NEW', WIDE)")
-    )
+    suite.write("triton_stand_in.py", TRITON.replace("= WIDE", "= __import__('os').environ.get('NEW', WIDE)"))
     suite.write("test_suite.py", TEST)
     commit(suite.path)
     suite.write("env/bin/python", f'#!/bin/sh\nunset NEW\nexec {sys.executable} "$@"\n')

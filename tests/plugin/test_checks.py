@@ -165,10 +165,8 @@ def test_no_run_sees_inputs_again_and_a_callable_has_them_whole_at_the_same_addr
     with_inputs.write("solution.py", SEEING)
     with_inputs.edit("work.cu", "x * 1.5f", "x * 1.25f")
     launch, mark, work = (with_inputs.path / "test_inputs.py").read_text().partition("def test_callable")
-    different = "    assert len(solution.seen) == len(set(solution.seen)) > 200\n\n"
-    with_inputs.write(
-        "test_inputs.py", f"{launch.rstrip()}\n{different}{mark}{work}    assert len(solution.places) == 1\n"
-    )
+    other = "    assert len(solution.seen) == len(set(solution.seen)) > 200\n\n"
+    with_inputs.write("test_inputs.py", f"{launch.rstrip()}\n{other}{mark}{work}    assert len(solution.places) == 1\n")
     with_inputs.run("--gpuperf").assert_outcomes(passed=2)
 
 

@@ -44,9 +44,7 @@ def test_each_test_has_the_gpus_own_stream_and_the_memory_that_others_left(gpu_s
     gpu_suite.edit("conftest.py", "def work(", WATCHED)
     gpu_suite.edit("conftest.py", "return SimulatedGpu(", "return Watched(")
     gpu_suite.edit("test_suite.py", "check=lambda:", "check=lambda: gpu._device.inside and")
-    gpu_suite.edit(
-        "test_suite.py", "gpu.assert_equal(b, a))\n    assert", "gpu.assert_equal(b, a) is None)\n    assert"
-    )
+    gpu_suite.edit("test_suite.py", "equal(b, a))\n    assert", "equal(b, a) is None)\n    assert")
     gpu_suite.run(*flags).assert_outcomes(passed=3)
     assert (gpu_suite.path / "released").read_text() == 3 * "x"
 

@@ -72,10 +72,8 @@ def test_github_job_gets_a_summary_behind_those_of_other_steps(recorded, tmp_pat
     recorded.edit("other.cu", "2.0f", "3.0f + n")
     monkeypatch.setenv("GITHUB_WORKSPACE", str(recorded.path.parent))
     result = recorded.run("--gpuperf", "--gpuperf-report=github", "-k", "other")
-    annotation = (
-        f"::error file={recorded.path.name}/*,line=*,title=gpuperf%3A doubling SLOWER::doubling  SLOWER  on *%0A*"
-    )
-    result.stdout.fnmatch_lines([annotation])
+    said = f"::error file={recorded.path.name}/*,line=*,title=gpuperf%3A doubling SLOWER::doubling  SLOWER  on *%0A*"
+    result.stdout.fnmatch_lines([said])
     monkeypatch.delenv("GITHUB_STEP_SUMMARY")
     result = recorded.run("--gpuperf", "--gpuperf-report=github", "-k", "other")
     for words in ("report written*", "*ERROR:*", "::*"):

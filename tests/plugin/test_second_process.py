@@ -17,9 +17,7 @@ ONE = ("-k", "1024")
 def as_command(folder, *arguments, **environment):
     """The output of a run, as the command ``pytest`` starts it: the current folder is not on the path."""
     command = [sys.executable, "-c", AS_COMMAND, "-p", "no:cacheprovider", "--gpuperf", *arguments]
-    run = subprocess.run(
-        command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, check=False
-    )
+    run = subprocess.run(command, cwd=folder, env=os.environ | environment, capture_output=True, text=True, check=False)
     assert run.returncode == 1, run.stdout + run.stderr
     return run.stdout
 

@@ -45,10 +45,8 @@ def test_test_of_which_nothing_could_be_compared_is_skipped_at_its_own_line(suit
     assert result.ret == 0
     result.stdout.fnmatch_lines(["*3 static only*"])
     *_, skipped = ElementTree.parse(suite.path / "junit.xml").getroot().iter("skipped")
-    line = 1 + (suite.path / "test_suite.py").read_text().splitlines().index(
-        "def test_other(cuda_kernel, gpu, gpuperf):"
-    )
-    assert skipped.text.startswith(f"{suite.path / 'test_suite.py'}:{line}: static only: ")
+    at = 1 + (suite.path / "test_suite.py").read_text().splitlines().index("def test_other(cuda_kernel, gpu, gpuperf):")
+    assert skipped.text.startswith(f"{suite.path / 'test_suite.py'}:{at}: static only: ")
 
 
 def test_spills_fail_the_test_itself_on_every_architecture(hog_suite):

@@ -11,9 +11,8 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import ConfirmTask, ProfileTask, SuspectPlace, flag_of, read_task
 
 KEYS = tuple(Key(module="test_a.py", test="test", workload=name) for name in "ab")
-PLACES = tuple(
-    SuspectPlace(key=key, kind=kind) for key, kind in ((KEYS[0], "time"), (KEYS[0], "host"), (KEYS[1], "time"))
-)
+KINDS = ((KEYS[0], "time"), (KEYS[0], "host"), (KEYS[1], "time"))
+PLACES = tuple(SuspectPlace(key=key, kind=kind) for key, kind in KINDS)
 CONFIRM = ConfirmTask(folder=Path("left"), places=PLACES)
 
 

@@ -146,9 +146,7 @@ def test_the_compiler_s_own_cache_is_kept_out(monkeypatch: pytest.MonkeyPatch) -
     """It keeps no log; NVRTC 12 has none, and no option for it."""
     bindings, given = nvrtc_bindings(), list[bytes]()
     failed = (bindings.nvrtcResult.NVRTC_ERROR_COMPILATION,)
-    monkeypatch.setattr(
-        bindings, "nvrtcCompileProgram", lambda _handle, _count, options: given.extend(options) or failed
-    )
+    monkeypatch.setattr(bindings, "nvrtcCompileProgram", lambda _, _count, options: given.extend(options) or failed)
     for version, kept_out in ((12, False), (13, True)):
         given.clear()
         monkeypatch.setattr(bindings, "nvrtcVersion", lambda one=version: (bindings.nvrtcResult.NVRTC_SUCCESS, one, 0))

@@ -50,10 +50,8 @@ def holder(folder: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.
 
 
 def test_another_process_waits(folder: Path, holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    words = (
-        r"other processes have held this GPU for 0.1 s \(lock .*GPU-11\.lock\): wait until they are done or end them"
-    )
-    with pytest.raises(LockError, match=words):
+    said = r"other processes have held this GPU for 0.1 s \(lock .*GPU-11\.lock\): wait until they are done or end them"
+    with pytest.raises(LockError, match=said):
         hold_gpu("GPU-11", folder, wait_s=0.1)
     monkeypatch.setenv("GPUPERF_HELD_GPU", "GPU-11")  # it is the parent who holds it
     with hold_gpu("GPU-11", folder, wait_s=0.1), hold_gpu("GPU-12", folder, wait_s=0.1):

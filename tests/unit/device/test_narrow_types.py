@@ -25,9 +25,7 @@ class Tensor(SimpleNamespace):
     is_cuda = True
 
     def __init__(self, dtype: str, size: int, *shape: int, steps: tuple[int, ...] = ()) -> None:
-        super().__init__(
-            dtype=f"torch.{dtype}", shape=shape, element_size=lambda: size, data_ptr=lambda: 0x7F0000000000
-        )
+        super().__init__(dtype=f"torch.{dtype}", shape=shape, element_size=lambda: size, data_ptr=lambda: 0x7F << 40)
         self.stride = lambda: steps or tuple(int(np.prod(shape[axis + 1 :])) for axis in range(len(shape)))
 
     @property

@@ -18,9 +18,8 @@ def test_right_lines_are_of_pairs_and_stand_in_the_kernels() -> None:
     named = [(truth["family"], name) for truth in truths for name in truth["optimised"]]
     assert len(set(named)) == len(named) >= LEAST
     assert all(map(pairs.get, named))
-    assert [
-        line for truth in truths for line in truth["lines"] if not any(f"\n{line}\n" in text for text in texts)
-    ] == []
+    lines = [line for truth in truths for line in truth["lines"]]
+    assert [line for line in lines if not any(f"\n{line}\n" in text for text in texts)] == []
 
 
 def _read(path: str) -> list[dict[str, Any]]:

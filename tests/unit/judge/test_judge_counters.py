@@ -70,10 +70,8 @@ def test_a_judgement_says_whose_counters_they_are_and_what_changed():
 
 
 def test_nothing_on_record_is_new():
-    reason = "no recorded counters: record them with pytest --update-baselines --gpuperf-ncu"
-    new = Judgement(
-        key=KEY, target="nvidia-h200", kind="counters", verdict=Verdict.NEW, reason=reason, notes=("a note",)
-    )
+    why = "no recorded counters: record them with pytest --update-baselines --gpuperf-ncu"
+    new = Judgement(key=KEY, target="nvidia-h200", kind="counters", verdict=Verdict.NEW, reason=why, notes=("a note",))
     assert judge(BASE, {}, notes=["a note"]) == new
     evidence = WorkloadEvidence(key=KEY, counters=BASE)
     assert compare_counters("nvidia-h200", None, evidence, TABLE, ["a note"]) == new

@@ -21,10 +21,8 @@ from pytest_gpuperf.timing.compare import BUDGETS, Compared, compare
 from pytest_gpuperf.timing.samples import InvalidSampleError
 
 
-def compared(
-    bench: Bench, *, budget_s: float = 5.0, alpha: float = ALPHA, seed: int = 1, **options: object
-) -> Compared:
-    given = {"duration_ns": bench.base_ns, "clock": bench.clock, **options}
+def compared(bench: Bench, *, budget_s: float = 5.0, alpha: float = ALPHA, seed: int = 1, **more: object) -> Compared:
+    given = {"duration_ns": bench.base_ns, "clock": bench.clock, **more}
     return compare(bench, bench, TIGHT, alpha, seed=seed, budget_s=budget_s, **given)  # type: ignore[arg-type]
 
 

@@ -58,9 +58,8 @@ def main() -> None:
 
 
 def kernel_facts(kernel: Any, signature: tuple[Any, ...]) -> dict[str, Any]:
-    kept = {
-        key: value for key, value in kernel.targetoptions.items() if isinstance(value, bool | int | str | list | tuple)
-    }
+    kinds = bool | int | str | list | tuple
+    kept = {key: value for key, value in kernel.targetoptions.items() if isinstance(value, kinds)}
     fastmath = bool(kernel.targetoptions["fastmath"])
     return {
         "options": kept,

@@ -94,9 +94,7 @@ def test_trace_lists_launches_in_order_without_the_reset(
     add = cupti.add
     sizes = {"grid_x": 8, "grid_y": 2, "grid_z": 1, "block_x": 32, "block_y": 4, "block_z": 1}
     sizes["registers_per_thread"] = 40
-    monkeypatch.setattr(
-        cupti, "add", lambda **fields: add(**fields, **sizes) if fields["kind"] == 10 else add(**fields)
-    )
+    monkeypatch.setattr(cupti, "add", lambda **given: add(**given, **sizes) if given["kind"] == 10 else add(**given))
 
     def run() -> None:
         stream.kernel(900.0, "second")
