@@ -43,9 +43,24 @@ def capture(run: Run, test: TestRecord, request: Request) -> None:
 
 
 def capture_without_gpu(run: Run, test: TestRecord, request: Request) -> None:
-    """Add the kernels of Triton that a callable would launch, for each target architecture."""
+    """Add the kernels of Triton that a callable would launch, for each target architecture.
+
+    Raises what Triton does for a kernel that does not compile, if kernels of the callable are recorded for that target.
+    """
     for arch in run.targets:
-        note_launches(run, test, request.name, arch, launches_of(request.run, arch))
+        launches, problem = launches_of(request.run, arch)
+        if problem is not None and _recorded(run, test, request.name, arch):
+            raise problem
+        note_launches(run, test, request.name, arch, launches)
+
+
+def _recorded(run: Run, test: TestRecord, callable_name: str, arch: str) -> dict[str, StaticRecord]:
+    """Kernels of a callable that are on record, by name."""
+    return {
+        key.workload.removeprefix(f"{callable_name}: "): record
+        for (key, _), record in run.store.load(arch, test.module).items()
+        if key.test == test.test and record.captured and key.workload.startswith(f"{callable_name}: ")
+    }
 
 
 def note_launches(run: Run, test: TestRecord, callable_name: str, arch: str, launches: Sequence[TracedLaunch]) -> None:
@@ -55,11 +70,7 @@ def note_launches(run: Run, test: TestRecord, callable_name: str, arch: str, lau
         alike.setdefault((one.symbol, one.block, one.dynamic_shared_bytes, one.cubin), []).append(one)
     groups = list(alike.values())[:MOST_KERNELS]
     kinds = [first for first, *_ in groups]
-    recorded = {
-        key.workload.removeprefix(f"{callable_name}: "): record
-        for (key, _), record in run.store.load(arch, test.module).items()
-        if key.test == test.test and record.captured and key.workload.startswith(f"{callable_name}: ")
-    }
+    recorded = _recorded(run, test, callable_name, arch)
     names = _names(kinds, recorded)
     codes = {(kind.cubin, kind.symbol): short_name(kind.symbol) for kind in kinds if kind.cubin}
     known = {record.profile.code_hash: record.profile for record in recorded.values()}

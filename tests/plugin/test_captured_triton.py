@@ -26,6 +26,11 @@ class Config:
         self._active = None
 
 
+class TritonError(Exception):
+    pass
+
+
+errors = Of(TritonError=TritonError)
 runtime, backends = Of(driver=Config()), Of(compiler=Of(GPUTarget=lambda *of: of))
 sys.modules["triton"] = sys.modules[__name__]
 
@@ -74,6 +79,12 @@ def test_kernels_are_recorded_and_gated_without_a_gpu(suite: Suite) -> None:
     result = suite.run("--gpuperf", *FLAGS)
     assert result.ret == 1
     result.stdout.re_match_lines([r"add: add  WORSE  on sm_90 \(static\)", r" +occupancy 100 -> 31\.2 %"])
+    suite.edit(
+        "triton_stand_in.py", "    driver, kernel =", "    raise TritonError('no such name')\n    driver, kernel ="
+    )
+    result = suite.run("--gpuperf", *FLAGS)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E *TritonError: no such name"])
 
 
 def test_kernels_of_two_environments_are_compared_without_a_gpu(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:

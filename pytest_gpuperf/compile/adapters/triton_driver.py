@@ -17,16 +17,21 @@ from pytest_gpuperf.model.result import TracedLaunch
 MOST_THREADS, MOST_SHARED_BYTES = 1024, 227 << 10
 
 
-def launches_of(call: Callable[[], Any], arch: str) -> list[TracedLaunch]:
+def launches_of(call: Callable[[], Any], arch: str) -> tuple[list[TracedLaunch], Exception | None]:
     """The kernels of Triton, which has been imported, that one call would launch on a GPU of ``arch``.
 
-    The call may end early, by whatever it raises where there is no GPU: what it asked for before counts.
+    The call may end early, by whatever it raises where there is no GPU: what it asked for before counts.  An error of
+    Triton itself, such as of a kernel that does not compile, is returned.
     """
     triton: Any = sys.modules["triton"]
     driver = ListingDriver(arch, triton.backends.compiler.GPUTarget)
+    problem = None
     with _active(triton.runtime.driver, driver), contextlib.suppress(Exception):
-        call()
-    return [one for one in driver.launches if one.symbol not in driver.tuned]
+        try:
+            call()
+        except triton.errors.TritonError as error:
+            problem = error
+    return [one for one in driver.launches if one.symbol not in driver.tuned], problem
 
 
 @contextlib.contextmanager
