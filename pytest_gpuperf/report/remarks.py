@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.result import Outcome, TestEvidence
+from pytest_gpuperf.model.time_record import CALLABLE
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.options import UPDATE_MODES, Options
 from pytest_gpuperf.report.document import Row
@@ -66,10 +67,12 @@ def _no_gpu(evidence: Iterable[TestEvidence], *, gates: bool) -> list[str]:
     why = stopped.reason.partition(";")[0].partition(" (")[0]
     if not gates:
         return [f"counters need a GPU: {why}"]
-    has_code = [bool(work.static) for one in evidence for work in one.workloads]
-    judged = numbered(sum(has_code), "workload", "was", "were") + " judged by static evidence only"
-    if not all(has_code):
-        judged += f", {numbered(has_code.count(False), 'callable', 'was', 'were')} not judged"
+    works = [work for one in evidence for work in one.workloads]
+    having_code = [work for work in works if work.static]
+    judged = numbered(len(having_code), "workload", "was", "were") + " judged by static evidence only"
+    callables = {work.key for work in works if work.identity is not None and work.identity.launch == CALLABLE}
+    if others := callables - {work.owner for work in having_code}:
+        judged += f", {numbered(len(others), 'callable', 'was', 'were')} not judged"
     return [f"timing needs a GPU: {judged} ({why}; gpuperf doctor says more)"]
 
 
