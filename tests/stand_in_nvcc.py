@@ -60,12 +60,10 @@ class StandInNvcc:
 
 def found_as(monkeypatch: pytest.MonkeyPatch, find: Callable[[], str | None]) -> None:
     """From now on the search for nvcc ends with what ``find`` returns."""
-    import cuda.pathfinder
+    from cuda import pathfinder
 
-    other = cuda.pathfinder.find_nvidia_binary_utility
-    monkeypatch.setattr(
-        cuda.pathfinder, "find_nvidia_binary_utility", lambda name: find() if name == "nvcc" else other(name)
-    )
+    other = pathfinder.find_nvidia_binary_utility
+    monkeypatch.setattr(pathfinder, "find_nvidia_binary_utility", lambda one: find() if one == "nvcc" else other(one))
     monkeypatch.setattr("shutil.which", lambda name, *_, **__: find() if name == "nvcc" else None)
     forget_nvcc()
 

@@ -174,9 +174,7 @@ def test_what_only_one_side_has_is_new_or_gone_and_passes(project: Suite) -> Non
     third = 'third = cuda_kernel("third.cu", "third")\n    gpuperf(third.launch(grid=2, block=256, args=(a, b, 512)))'
     project.edit("test_suite.py", "    assert result.time_ns > 0\n", f"    {third}\n")
     project.edit("test_suite.py", "def test_other(", "def test_another(")
-    project.edit(
-        "test_suite.py", 'kernel = cuda_kernel("other.cu", "other")', 'kernel = cuda_kernel("third.cu", "third")'
-    )
+    project.edit("test_suite.py", '= cuda_kernel("other.cu", "other")', '= cuda_kernel("third.cu", "third")')
     result = project.run(*AGAINST)
     assert result.ret == 0, result.stdout.str()
     result.stdout.fnmatch_lines(

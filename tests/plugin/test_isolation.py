@@ -86,9 +86,8 @@ def cases(suite: Suite) -> list[str]:
     found = {}
     for case in ElementTree.parse(suite.path / "junit.xml").getroot().iter("testcase"):
         assert case.get("name") not in found, "twice"
-        found[case.get("name")] = next(
-            (one.tag for one in case if one.tag in ("failure", "error", "skipped")), "passed"
-        )
+        tags = (one.tag for one in case if one.tag in ("failure", "error", "skipped"))
+        found[case.get("name")] = next(tags, "passed")
     return [found[name] for name in ("test_before", "test_culprit", *(f"test_after[{n}]" for n in range(3)))]
 
 

@@ -28,9 +28,8 @@ ARCH, K = "sm_90", make_static().kernel
 
 def static(code: str, kernel: str = K) -> StaticRecord:
     record = make_static()
-    return msgspec.structs.replace(
-        record, kernel=kernel, profile=msgspec.structs.replace(record.profile, code_hash=code * 64)
-    )
+    profile = msgspec.structs.replace(record.profile, code_hash=code * 64)
+    return msgspec.structs.replace(record, kernel=kernel, profile=profile)
 
 
 def workload(name: str, code: str, *, launched: bool = False) -> WorkloadEvidence:

@@ -31,9 +31,8 @@ def root(tmp_path: Path) -> Path:
 def update(number: int, name: str = "") -> Update:
     """Of ten workloads of each module, with a cubin of its own."""
     keys = [make_key(f"test_{name}", str(i), module) for i in range(10) for module in MODULES]
-    return Update(
-        static={("sm_90", NVRTC, key): make_static(number) for key in keys}, cubins=[f"{name} {number}".encode()]
-    )
+    static = {("sm_90", NVRTC, key): make_static(number) for key in keys}
+    return Update(static=static, cubins=[f"{name} {number}".encode()])
 
 
 def numbers(root: Path) -> list[set[int]]:

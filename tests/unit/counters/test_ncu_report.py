@@ -65,9 +65,7 @@ def test_kernels_are_found_by_their_range_and_numbers_by_their_kind(monkeypatch,
     ]
 
 
-@pytest.mark.parametrize(
-    "content", [b"nonsense" * 100, b"", b"NVR\x00" + b"\x01" * 300], ids=["text", "empty", "cut short"]
-)
+@pytest.mark.parametrize("content", [b"nonsense" * 100, b"", b"NVR\x00" + b"\x01" * 300], ids=["text", "empty", "cut"])
 def test_a_broken_report_never_takes_the_run_along(tmp_path, content):
     """NVIDIA's module returns garbage for some of them and crashes on others."""
     path = tmp_path / "broken.ncu-rep"

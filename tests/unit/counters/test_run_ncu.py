@@ -111,9 +111,8 @@ def test_a_run_leaves_its_status_and_its_words(tmp_path):
 def test_a_run_that_takes_too_long_is_ended_with_what_it_started(tmp_path, monkeypatch):
     """Its time is up once both of them run, however long they take to start."""
     started = tmp_path / "pids"
-    monkeypatch.setattr(
-        run_ncu, "time", SimpleNamespace(monotonic=lambda: 3.0 if started.exists() else 0.0, sleep=time.sleep)
-    )
+    clock = SimpleNamespace(monotonic=lambda: 3.0 if started.exists() else 0.0, sleep=time.sleep)
+    monkeypatch.setattr(run_ncu, "time", clock)
     script = (
         "import os, pathlib, signal, subprocess, sys, time\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"

@@ -84,9 +84,8 @@ HOSTILE = st.text(alphabet=st.sampled_from("`|<>*_[]!@#\\&\n\r ~x"), min_size=1,
 
 @given(HOSTILE, HOSTILE, HOSTILE)
 def test_no_name_leaves_its_cell_or_becomes_markup(test: str, kernel: str, figure: str) -> None:
-    one = changed(
-        key(test, test), archs=("sm_90",), changes=(Change(what=figure, before=figure, after="x"),), kernel=kernel
-    )
+    change = Change(what=figure, before=figure, after="x")
+    one = changed(key(test, test), archs=("sm_90",), changes=(change,), kernel=kernel)
     text = diff_markdown("t", rows_of(entries_of(diff_of(one))), [], "s")
     _, _, row = (line for line in text.splitlines() if line.startswith("|"))
     inner = row.replace("\\\\", "")
