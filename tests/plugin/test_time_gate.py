@@ -96,17 +96,15 @@ def test_faster_kernel_passes_with_a_word_and_fails_when_strict(recorded):
     recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=60")
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(passed=1)
-    accept = (
-        "the baseline is stale: accept the gain with pytest --update-baselines, or an equal loss later goes unnoticed"
-    )
-    result.stdout.fnmatch_lines([f"1 workload is FASTER or BETTER than the baseline: {accept}"])
+    why = "the baseline is stale: accept the gain with pytest --update-baselines, or an equal loss later goes unnoticed"
+    result.stdout.fnmatch_lines([f"1 workload is FASTER or BETTER than the baseline: {why}"])
     strict = recorded.run("--gpuperf", "--gpuperf-strict", *ONE)
     assert strict.ret == 1
     strict.stdout.re_match_lines([
         r"work  FASTER  on simulated-gpu \(time\)  x0\.\d+ \[.*us$",
         r"    tolerance .*, paired, \d+ blocks, interval 95 % anytime$",
     ])  # fmt: skip
-    assert strict.stdout.str().count(accept) == 1
+    assert strict.stdout.str().count(why) == 1
 
 
 def test_another_launch_of_the_same_code_is_paired(recorded):
