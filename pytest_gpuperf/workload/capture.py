@@ -55,7 +55,7 @@ def capture_without_gpu(run: Run, test: TestRecord, request: Request) -> None:
 
 
 def _recorded(run: Run, test: TestRecord, callable_name: str, arch: str) -> dict[str, StaticRecord]:
-    """Kernels of a callable that are on record, by name."""
+    """Recorded kernels of a callable, by name."""
     return {
         key.workload.removeprefix(f"{callable_name}: "): record
         for (key, _), record in run.store.load(arch, test.module).items()
