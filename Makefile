@@ -59,6 +59,7 @@ lint: $(CHECK_STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m mypy tests/typing
+	MYPYPATH=tests $(BIN)/python -m mypy --ignore-missing-imports --exclude adapter_suites tests/gpu
 	$(BIN)/lint-imports
 
 check: lint

@@ -91,7 +91,7 @@ def test_known_kernels_have_known_counters(suite: pytest.Pytester) -> None:
 
     def ratio(workload: str, above: str, below: str) -> float:
         found = {METRICS[name].what: count for name, count in counters[workload].items()}
-        return found[above] / found[below]
+        return float(found[above] / found[below])
 
     assert counters["copy"]["l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"] == WARPS
     assert ratio("copy", "global load sectors", "global load requests") == 4

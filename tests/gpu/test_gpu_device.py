@@ -63,8 +63,6 @@ def test_facts_are_those_of_the_architecture(cuda_device: CudaDevice) -> None:
     assert facts.shared_bytes_per_sm == limits.shared_bytes_per_sm
     assert facts.l2_bytes > 1 << 20
     assert facts.memory_bytes > 1 << 30
-    assert facts.cupy
-    assert facts.cuda
 
 
 def test_a_kernel_is_loaded_launched_and_right(cuda_device: CudaDevice, gpu: Gpu) -> None:
@@ -113,7 +111,7 @@ def test_machine_code_of_another_architecture_is_refused(cuda_device: CudaDevice
         cuda_device.load(foreign)
 
 
-def split_mix_floats(seed: int, positions: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def split_mix_floats(seed: int, positions: np.ndarray[Any, Any]) -> Any:
     """What ``gpu.random`` is to make of these positions, in NumPy."""
     from pytest_gpuperf.device.arrays import stream_of
 
@@ -158,7 +156,7 @@ def test_the_flush_empties_the_l2(cuda_device: CudaDevice) -> None:
     total = cupy.empty((), cupy.float32)
     timer = cuda_device.timer()
     slot = Slot(lambda: cupy.sum(data, out=total), 15)
-    cold, warm = (float(np.median(timer.measure([slot], cache)[0])) for cache in ("cold", "warm"))  # type: ignore[arg-type]
+    cold, warm = (float(np.median(timer.measure([slot], cache)[0])) for cache in ("cold", "warm"))
     assert cold > 1.1 * warm
 
 
