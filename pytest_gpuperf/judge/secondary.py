@@ -51,17 +51,17 @@ def judge(
     way = ways[0] if ways[0] == ways[1] else "neutral"
     form = {"memory": "{:.0f}".format, "accuracy": "{:.4g}".format}.get(kind, duration)
     change = Change(
-        what=NAMES[kind], before=form(before), after=form(after), direction=way, unit="bytes" * (kind == "memory"),
-        note=percent(after / before - 1) if before and after != before else "",
+        what=NAMES[kind], before=form(before), after=form(after), unit="bytes" if kind == "memory" else "",
+        direction=way, note=percent(after / before - 1) if before and after != before else "",
     )  # fmt: skip
     verdict = {"worse": Verdict.WORSE, "better": Verdict.BETTER}.get(way, Verdict.SAME)
     reason = "" if verdict is Verdict.SAME else f"{NAMES[kind]} got {way}"
-    if ways[0] == "worse" != way and second is not None:
+    if ways[0] == "worse" and way == "neutral" and second is not None:
         verdict, reason = Verdict.INCONCLUSIVE, f"worse in one process, and x{second / before:.3f} in the next"
     return Judgement(key=key, target=target, kind=kind, verdict=verdict, reason=reason, changes=(change,))
 
 
-# --- host time and elapsed time ------------------------------------------------------------------
+# --- host time -----------------------------------------------------------------------------------
 
 
 def as_on_record(record: Figure, now: Figure) -> float:
