@@ -22,6 +22,8 @@ from pytest_gpuperf.workload.check import as_reference
 from pytest_gpuperf.workload.measurement import Measurement
 from pytest_gpuperf.workload.request import Request
 
+__tracebackhide__ = True  # of pytest: an error is shown at the test's line
+
 SUSTAINED_BUDGET_S = 80.0
 """For one workload in sustained slots, seconds: blocks that speak for a claim may take four times that."""
 

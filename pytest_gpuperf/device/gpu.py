@@ -15,6 +15,8 @@ from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.roofs import ROOFS
 
+__tracebackhide__ = True  # of pytest: an error is shown at the test's line
+
 
 class Gpu:
     """The GPU of this process.
@@ -153,7 +155,6 @@ class Gpu:
 
         The message gives the number of elements that differ and the worst of them.  Raises ``AssertionError``.
         """
-        __tracebackhide__ = True
         result_comparison.assert_equal(*self._together(actual, expected))
 
     def assert_allclose(self, actual: Any, expected: Any, rtol: float = 1e-5, atol: float = 0.0) -> None:
@@ -161,7 +162,6 @@ class Gpu:
 
         ``expected`` may be of another type, so that it may be more precise.  Raises ``AssertionError``.
         """
-        __tracebackhide__ = True
         result_comparison.assert_allclose(*self._together(actual, expected), rtol=rtol, atol=atol)
 
     def ulp_error(self, actual: Any, reference: Any, *, dtype: str | None = None) -> float:
@@ -173,7 +173,6 @@ class Gpu:
         an infinite error, and so is an infinity on one side.
         Raises ``ValueError`` for another format, ``AssertionError`` where shapes differ.
         """
-        __tracebackhide__ = True
         self._prepare_to_compare()
         return result_comparison.ulp_error(self._on_host(actual), self._on_host(reference), dtype=dtype)
 

@@ -14,6 +14,8 @@ import numpy as np
 
 from pytest_gpuperf.arguments import number_of
 
+__tracebackhide__ = True  # of pytest: an error is shown at the test's line
+
 PIECE = 1 << 24
 """Elements compared at once."""
 FORMATS = {"float16": (11, -14), "bfloat16": (8, -126), "float32": (24, -126), "float64": (53, -1022)}
@@ -22,7 +24,6 @@ FORMATS = {"float16": (11, -14), "bfloat16": (8, -126), "float32": (24, -126), "
 
 def assert_equal(actual: Any, expected: Any) -> None:
     """Same shape, same type, every element the same bits (0.0 is not -0.0).  Raises ``AssertionError``."""
-    __tracebackhide__ = True
     if actual.dtype != expected.dtype:
         raise AssertionError(
             f"types differ: the result is {actual.dtype}, expected {expected.dtype}; "
@@ -36,7 +37,6 @@ def assert_allclose(actual: Any, expected: Any, *, rtol: float, atol: float) -> 
 
     Taken in double precision, so that the reference may be more precise.  An infinity passes for itself only.
     """
-    __tracebackhide__ = True
     if not (0 <= number_of(rtol) < math.inf and 0 <= number_of(atol) < math.inf):
         raise ValueError(f"assert_allclose: rtol={rtol!r} and atol={atol!r} take finite numbers from 0")
 
@@ -49,7 +49,6 @@ def assert_allclose(actual: Any, expected: Any, *, rtol: float, atol: float) -> 
 
 def _compare(actual: Any, expected: Any, wrong_of: Callable[[Any, Any], Any], how: str) -> None:
     """Raise ``AssertionError`` that names the number of elements which ``wrong_of`` finds, and the worst of them."""
-    __tracebackhide__ = True
     _check_shapes(actual, expected)
     all_got, all_wanted = actual.reshape(-1), expected.reshape(-1)
     count, largest, worst = 0, -1.0, 0
@@ -71,7 +70,6 @@ def _compare(actual: Any, expected: Any, wrong_of: Callable[[Any, Any], Any], ho
 
 
 def _check_shapes(actual: Any, expected: Any) -> None:
-    __tracebackhide__ = True
     if tuple(actual.shape) != tuple(expected.shape):
         raise AssertionError(f"shapes differ: the result is {tuple(actual.shape)}, expected {tuple(expected.shape)}")
 
@@ -103,7 +101,6 @@ def _double(array: Any) -> Any:
 
 def ulp_error(actual: Any, reference: Any, *, dtype: str | None = None) -> float:
     """The largest error of ``actual``, a NumPy array: see ``Gpu.ulp_error``; 0.0 is -0.0."""
-    __tracebackhide__ = True
     name = actual.dtype.name if dtype is None else dtype
     if name not in FORMATS:
         raise ValueError(f"ulp_error: {name} is none of {', '.join(FORMATS)}: dtype= names the format of the results")

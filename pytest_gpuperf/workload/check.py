@@ -20,6 +20,8 @@ from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.workload.request import Request, asked_of
 
+__tracebackhide__ = True  # of pytest: an error is shown at the test's line
+
 SEED_BITS = 31
 """Bits of the seed of an input factory: every library's generator accepts it."""
 

@@ -27,6 +27,8 @@ from pytest_gpuperf.workload.check import FreshInputs, run_and_check
 from pytest_gpuperf.workload.measurement import Measurement
 from pytest_gpuperf.workload.request import Request
 
+__tracebackhide__ = True  # of pytest: an error is shown at the test's line
+
 _Found = tuple[Exception | None, Mapping[str, float] | str]
 """Why a time is missing; and counters, or why they are missing."""
 

@@ -12,6 +12,8 @@ from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.limits import Limits
 from pytest_gpuperf.model.time_record import CALLABLE, CacheMode, Identity
 
+__tracebackhide__ = True  # of pytest: an error is shown at the test's line
+
 if TYPE_CHECKING:
     from pytest_gpuperf.workload.check import FreshInputs
 

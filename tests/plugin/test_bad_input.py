@@ -27,6 +27,7 @@ KERNELS = {
     'cuda_kernel("other.cu", "other", arch=[])': "arch=() names no architecture",
     'cuda_kernel("other.cu", "other", compiler="clang")': "compiler='clang' is none of nvrtc, nvcc",
     "gpuperf(3)": "gpuperf measures a launch or a callable, not int",
+    "gpuperf(lambda: {}['absent'], name='absent')": "KeyError: 'absent'",
     "for _ in range(2): gpuperf(lambda: None, name='x')": "the workload name 'x' is used twice",
 }
 
