@@ -27,7 +27,6 @@ KERNELS = {
     'cuda_kernel("other.cu", "other", arch=[])': "arch=() names no architecture",
     'cuda_kernel("other.cu", "other", compiler="clang")': "compiler='clang' is none of nvrtc, nvcc",
     "gpuperf(3)": "gpuperf measures a launch or a callable, not int",
-    "gpuperf(lambda: {}['absent'], name='absent')": "KeyError: 'absent'",
     "for _ in range(2): gpuperf(lambda: None, name='x')": "the workload name 'x' is used twice",
 }
 
@@ -90,6 +89,7 @@ ARGUMENTS = {
     "metrics=[3]": "is not valid",
 }
 FIGURES = {
+    "gpuperf(lambda: {}['absent'], name='absent')": "KeyError: 'absent'",
     "gpuperf(launch).bandwidth": "other has no bandwidth: call gpuperf(..., bytes=n)",
     "gpuperf(launch).flops": "other has no flops: call gpuperf(..., flops=n)",
     "gpuperf(launch).speedup": "other has no speedup: call gpuperf.compare(..., reference=...)",
