@@ -34,6 +34,7 @@ from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.time_record import Identity, TimeRecord, mean_time_ns
 from pytest_gpuperf.model.verdict import Advice, TimeFigures
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
+from pytest_gpuperf.report.message import hints_of
 
 _LAUNCH = re.compile(r"grid=\((\d+), (\d+), (\d+)\) block=\((\d+), (\d+), (\d+)\)")
 _NUMBER = re.compile(r"([a-z]+)(\d*)=(.+)")
@@ -162,8 +163,11 @@ class WorkloadComparison:
         was, now = self.estimates.of(compared)
         return Side(arch=arch, static=compared.old, estimate=was), Side(arch=arch, static=compared.new, estimate=now)
 
-    def explained(self) -> Explained:
-        """Baseline and candidate on one architecture, and the causes of what changed."""
+    def explained(self, *, locates_all: bool) -> Explained:
+        """Baseline and candidate on one architecture, and the causes of what changed.
+
+        Their lines cost a compilation: without ``locates_all`` only causes have them that a run shows.
+        """
         work, facts, arch, pair = self.work, self.facts, self.arch, self.compared(self.arch)
         old, red = pair.old, [judgement for judgement in work.judgements if judgement.verdict.is_regression]
         time = self.estimates.store.time(facts.slug, work.key) if facts is not None else None
@@ -182,13 +186,17 @@ class WorkloadComparison:
                    if change.direction == "worse"}  # fmt: skip
         python = work.toolchain.lower().startswith(("triton", "numba", "cutlass-dsl", "cutile"))
         advice = tuple(msgspec.structs.replace(one, in_python=python) for one in advise(before, after, figures))
-        return before, after, tuple(self.estimates.located(advice, pair._replace(old=old), before, after))
+        if locates_all or red or hints_of(msgspec.structs.replace(work, advice=advice)):
+            advice = tuple(self.estimates.located(advice, pair._replace(old=old), before, after))
+        return before, after, advice
 
 
-def explain_each(estimates: Estimates, comparisons: Sequence[WorkloadComparison]) -> Iterator[Explained]:
+def explain_each(
+    estimates: Estimates, comparisons: Sequence[WorkloadComparison], *, locates_all: bool = False
+) -> Iterator[Explained]:
     """Causes of what changed in each, on one architecture."""
     estimates.prepare(one.compared(one.arch) for one in comparisons)
-    yield from (one.explained() for one in comparisons)
+    yield from (one.explained(locates_all=locates_all) for one in comparisons)
 
 
 def side_of(

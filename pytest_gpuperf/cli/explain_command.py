@@ -79,7 +79,8 @@ def explain_all(
     """Lines on each of these workloads of a run, an empty one behind each.  Raises ``BaselineError``."""
     estimates = Estimates(store, unpacked(test for test, _ in workloads), cache)
     comparisons = [WorkloadComparison(estimates, work, one.workloads, one.device) for one, work in workloads]
-    for (test, work), (before, after, advice) in zip(workloads, explain_each(estimates, comparisons), strict=True):
+    explained = explain_each(estimates, comparisons, locates_all=True)
+    for (test, work), (before, after, advice) in zip(workloads, explained, strict=True):
         yield str(work.key)
         yield from wrapped(f"figures: {', '.join(_figures(after))}", INDENT)
         if after.time_ns is not None:
