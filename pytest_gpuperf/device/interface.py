@@ -110,10 +110,19 @@ class SlotTimer(Protocol):
         """
 
 
-class Timer(SlotTimer, Protocol):
-    """That of this process's GPU."""
+class WorkloadTimer(SlotTimer, Protocol):
+    """What a workload's rounds and records take as well."""
 
     name: TimerName
+
+    @property
+    def elapsed_ns(self) -> Sequence[Sequence[float]]:
+        """From the first start to the last end of each sample, per slot of the last ``measure``; empty if not seen."""
+
+
+class Timer(WorkloadTimer, Protocol):
+    """That of this process's GPU."""
+
     overhead_ns: float
     """Reading of one sample of an empty kernel beyond the kernel's own time, measured.
 
@@ -123,10 +132,6 @@ class Timer(SlotTimer, Protocol):
     @property
     def kernel_breakdown(self) -> Sequence[Mapping[str, float]]:
         """Mean ns per sample of each kernel, by mangled name, per slot of the last ``measure``; empty if not seen."""
-
-    @property
-    def elapsed_ns(self) -> Sequence[Sequence[float]]:
-        """From the first start to the last end of each sample, per slot of the last ``measure``; empty if not seen."""
 
     def trace(self, slot: Slot) -> Sequence[TracedLaunch]:
         """The kernels of one untimed run, in the order of their launches; empty where this timer sees none.

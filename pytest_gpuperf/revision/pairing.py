@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from pytest_gpuperf.baselines.git_objects import RevisionError
-from pytest_gpuperf.device.interface import Timer
+from pytest_gpuperf.device.interface import WorkloadTimer
 from pytest_gpuperf.judge.same_work import other_arguments
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import Revision
@@ -96,7 +96,7 @@ def may_have_changed(run: Run, key: Key) -> bool:
 
 @contextlib.contextmanager
 def reference_for(
-    run: Run, key: Key, timer: Timer, identity: Identity, workload: Workload, budget_s: float
+    run: Run, key: Key, timer: WorkloadTimer, identity: Identity, workload: Workload, budget_s: float
 ) -> Iterator[ProcessReference]:
     """The revision's callable and this ``workload``.  Raises ``NotPaired``, for what happens inside too."""
     revision = revision_for(run, key)

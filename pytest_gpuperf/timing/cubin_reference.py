@@ -15,7 +15,7 @@ import numpy as np
 
 from pytest_gpuperf.device.arguments import Source, array_facts
 from pytest_gpuperf.device.device_errors import GpuFault
-from pytest_gpuperf.device.interface import Configuration, Device, Timer
+from pytest_gpuperf.device.interface import Configuration, Device, SlotTimer
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.time_record import CacheMode
@@ -41,7 +41,7 @@ class CubinReference:
     """A ``Reference``: see the module."""
 
     def __init__(
-        self, device: Device, timer: Timer, launch: Launch, baseline: BaselineLaunch, *,
+        self, device: Device, timer: SlotTimer, launch: Launch, baseline: BaselineLaunch, *,
         reset: Callable[[], Any] | None = None, cache: CacheMode = "cold",
     ) -> None:  # fmt: skip
         """``launch`` is the candidate; with ``reset``, which restores the caller's buffers, these stay where they are.
@@ -192,7 +192,7 @@ def _address(array: Any) -> int:
 class PairedWorkloads:
     """A ``Reference``.  A launch runs on copies of its arrays, which move; what a callable allocates moves, too."""
 
-    def __init__(self, device: Device, timer: Timer, sides: Sides) -> None:
+    def __init__(self, device: Device, timer: SlotTimer, sides: Sides) -> None:
         """Arrays that a ``reset`` restores stay where they are."""
         self.timer, self._pad, self._given, self.sides = timer, MemoryPad(device), sides, sides
         rooms = [MovingBuffers.of(device, side.run, side.reset) for side in sides]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pytest_gpuperf.arguments import BadArgument
-from pytest_gpuperf.device.interface import Slot, Timer
+from pytest_gpuperf.device.interface import Slot, WorkloadTimer
 from pytest_gpuperf.model.limits import TimerName
-from pytest_gpuperf.model.result import TracedLaunch
 from pytest_gpuperf.model.time_record import CacheMode
 
 
@@ -16,20 +15,15 @@ class ElapsedTimer:
 
     name: TimerName = "elapsed"
 
-    def __init__(self, timer: Timer) -> None:
-        self._timer = timer
-        self.tick_ns, self.overhead_ns = timer.tick_ns, timer.overhead_ns
-
-    @property
-    def kernel_breakdown(self) -> Sequence[Mapping[str, float]]:
-        return self._timer.kernel_breakdown
+    def __init__(self, timer: WorkloadTimer) -> None:
+        self._timer, self.tick_ns = timer, timer.tick_ns
 
     @property
     def elapsed_ns(self) -> Sequence[Sequence[float]]:
         return self._timer.elapsed_ns
 
     def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
-        """As ``Timer.measure``.  Raises ``BadArgument`` where the timer does not see starts and ends."""
+        """As ``SlotTimer.measure``.  Raises ``BadArgument`` where the timer does not see starts and ends."""
         self._timer.measure(slots, cache)
         if not self.elapsed_ns:
             raise BadArgument(
@@ -37,6 +31,3 @@ class ElapsedTimer:
                 "(gpuperf doctor says why it is not used here), or leave elapsed out"
             )
         return [list(of_slot) for of_slot in self.elapsed_ns]
-
-    def trace(self, slot: Slot) -> Sequence[TracedLaunch]:
-        return self._timer.trace(slot)

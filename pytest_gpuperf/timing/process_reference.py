@@ -15,7 +15,7 @@ from typing import Any, Literal, NoReturn
 
 import msgspec
 
-from pytest_gpuperf.device.interface import Device, Slot, Timer
+from pytest_gpuperf.device.interface import Device, Slot, Timer, WorkloadTimer
 from pytest_gpuperf.model.evidence import Record
 from pytest_gpuperf.model.limits import Limits, TimerName
 from pytest_gpuperf.model.result import TestEvidence
@@ -158,7 +158,7 @@ def run_there() -> NoReturn:
 class TwoSidedTimer:
     """A timer that measures slots of ``run_there`` on the other side, and all others here."""
 
-    def __init__(self, timer: Timer, link: Link, timeout_s: float) -> None:
+    def __init__(self, timer: WorkloadTimer, link: Link, timeout_s: float) -> None:
         """``timeout_s``: how long samples of the other side may take."""
         self._timer, self._link, self._timeout_s = timer, link, timeout_s
         self.tick_ns, self._name = timer.tick_ns, timer.name
@@ -190,7 +190,7 @@ class ProcessReference:
 
     remarks: tuple[str, ...] = ()
 
-    def __init__(self, device: Device, timer: Timer, link: Link, workload: Workload, timeout_s: float) -> None:
+    def __init__(self, device: Device, timer: WorkloadTimer, link: Link, workload: Workload, timeout_s: float) -> None:
         self.timer = TwoSidedTimer(timer, link, timeout_s)
         self._pad = MemoryPad(device)
         self.sides: Sides = Workload(run_there, None, workload.cache), workload  # it resets itself there

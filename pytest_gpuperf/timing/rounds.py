@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.device.interface import Device, Slot, SlotTimer, Timer
+from pytest_gpuperf.device.interface import Device, Slot, SlotTimer, WorkloadTimer
 from pytest_gpuperf.device.timers.resolution import step_of
 from pytest_gpuperf.model.device_facts import DeviceState
 from pytest_gpuperf.model.time_record import CacheMode, mean_time_ns
@@ -78,7 +78,7 @@ class Rounds:
 
 
 def sample_rounds(
-    device: Device, timer: Timer, workload: Workload, count: int, samples: int = SAMPLES, *,
+    device: Device, timer: WorkloadTimer, workload: Workload, count: int, samples: int = SAMPLES, *,
     budget_s: float = 5.0, duration_ns: float = 0.0, clock: Clock = time.perf_counter,
 ) -> Rounds:  # fmt: skip
     """Measure ``workload`` in ``count`` rounds of ``samples`` samples; fewer where ``budget_s`` is short.

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import scipy
 
-from pytest_gpuperf.device.interface import Timer
+from pytest_gpuperf.device.interface import WorkloadTimer
 from pytest_gpuperf.judge.decision import Decision
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import ConfirmTask
@@ -49,7 +49,7 @@ class TimedWorkload:
         return self.run.device.facts.slug
 
     @cached_property
-    def timer(self) -> Timer:
+    def timer(self) -> WorkloadTimer:
         """The run's, or one of elapsed time where the test asks for that."""
         return ElapsedTimer(self.run.timer) if "elapsed" in self.request.measure else self.run.timer
 
