@@ -68,11 +68,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
     stash.begin(item)
     __tracebackhide__ = True
-    other_first = getattr(item.config.stash[stash.OPTIONS].task, "other_first", None)
-    if other_first is not None:
-        from pytest_gpuperf.revision import pairing  # noqa: PLC0415 a confirming process alone needs it
-
-        pairing.let_first(stash.run_of(item.config), other_first)
     try:
         return (yield)
     except (Exception, pytest.skip.Exception, pytest.xfail.Exception) as raised:

@@ -31,7 +31,7 @@ from pytest_gpuperf.device.lock import HELD_VARIABLE
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.model.architectures import FALLBACK_ARCHS, plain
 from pytest_gpuperf.model.result import Outcome
-from pytest_gpuperf.model.task import ProfileTask, Revision, RevisionTask, read_revision
+from pytest_gpuperf.model.task import ConfirmTest, ProfileTask, Revision, RevisionTask, read_revision
 from pytest_gpuperf.model.time_record import Session
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.repository import Commit, commit_of
@@ -61,9 +61,11 @@ class Run:
         self.outcome = Outcome()
         """Results that the end of the run reports."""
         self.confirmed = 0
-        """Tests of which a second process has confirmed a regression."""
+        """Tests of callables of which fresh processes have confirmed a regression."""
         self.link: Link | None = None
-        """To the process that gates, in the process of another revision."""
+        """To the process that gates, in one that confirms, and in that of another revision while it is paired."""
+        self.confirming: ConfirmTest | None = None
+        """What a process that confirms has still to measure in this test; None in other processes."""
         self.describes = False
         """Whether the revision's process measures no times in this test."""
         self.gpu_lost = ""

@@ -203,8 +203,8 @@ def _of_record(case: TimeCase, now_ns: float, method: str) -> TimeFigures | None
 # --- losses that wait for a second process -------------------------------------------------------
 
 
-class Confirmation(Record, frozen=True):
-    """What a confirming process found of one workload."""
+class Confirmation(Record, frozen=True, tag="confirmation"):
+    """What a confirming process found of one workload, as it sends it."""
 
     place: SuspectPlace
     identity: Identity

@@ -32,27 +32,30 @@ class SuspectPlace(Record, frozen=True):
     kind: EvidenceKind
 
 
-class ConfirmTask(Record, frozen=True, tag="confirm"):
-    """Measure once more what was slower or worse in the process that gates."""
+class ConfirmTest(Record, frozen=True, tag="confirm"):
+    """Asks a confirming process to run a test and measure once more what was slower or worse in it."""
 
-    takes_times: ClassVar[bool] = True
-    folder: Path
+    node_id: str
     places: tuple[SuspectPlace, ...]
-    """What to measure; what is found of each goes to the file of its number."""
+    """What to measure; a finding answers each, in any order."""
     other_first: Key | None = None
     """The other revision's process reaches this callable before this one starts its test: it takes its memory first."""
-
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(place.key.node_id for place in self.places))
 
     def confirms(self, key: Key) -> bool:
         """Whether anything of this workload is to be measured."""
         return any(place.key == key for place in self.places)
 
-    def files(self) -> tuple[Path, ...]:
-        """Where what is found of each goes."""
-        return tuple(self.folder / f"{number}.json" for number in range(len(self.places)))
+
+class ConfirmTask(Record, frozen=True, tag="confirm"):
+    """Confirm, on request, what was slower or worse in the process that gates."""
+
+    takes_times: ClassVar[bool] = True
+    folder: Path
+    """For the files of this process."""
+    reading: int
+    """File descriptor of the pipe that says what to do."""
+    writing: int
+    """File descriptor of the pipe that takes the answers."""
 
 
 class ProfileTask(Record, frozen=True, tag="profile"):

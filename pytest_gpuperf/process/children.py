@@ -24,7 +24,7 @@ import pytest
 
 from pytest_gpuperf import stash
 from pytest_gpuperf.formatting import escape_ci_commands
-from pytest_gpuperf.model.task import AS_COMMAND, ChildTask, ConfirmTask, ProfileTask, RevisionTask, flag_of
+from pytest_gpuperf.model.task import AS_COMMAND, ChildTask, ConfirmTask, ProfileTask, flag_of
 
 PARENT_VARIABLE = "GPUPERF_PARENT"
 """Names the end of a pipe whose other end the parent holds: it closes when the parent ends, in whatever way."""
@@ -73,20 +73,6 @@ class RunningChild:
         os.close(self._ours)
 
 
-def run_task(
-    config: pytest.Config, task: ConfirmTask, log: Path, limit_s: float, environ: Mapping[str, str]
-) -> int | None:
-    """Exit status of a child that has done this task; None if it was ended for not being done in time.
-
-    The folder of the task is for its files, ``log`` for its output.  Raises ``OSError`` if it cannot be started.
-    """
-    child = RunningChild([*child_command(config, task), "-x"], config.invocation_params.dir, log, environ)
-    try:
-        return child.waited(limit_s)
-    finally:
-        child.end()
-
-
 def answer_signals(handler: Callable[[int, FrameType | None], NoReturn], *numbers: int) -> Callable[[], None]:
     """Let ``handler`` answer these signals, but those that somebody has a handler of their own for.
 
@@ -125,15 +111,14 @@ def _wait_for_the_end_of(pipe: int) -> None:
 
 
 def select(config: pytest.Config, items: list[pytest.Item], task: ChildTask) -> None:
-    """Keep the tests that the task names, and tell pytest which are left out.
+    """Keep the tests that a process under ncu takes counters of, and tell pytest which are left out.
 
-    Where only counters are taken, tests without ``gpuperf`` have nothing to run for.
+    Other processes get their tests by messages.
     """
-    if isinstance(task, RevisionTask):
-        return  # it gets its tests by messages
-    fixtures = {"gpuperf"} if isinstance(task, ProfileTask) else set[str]()
+    if not isinstance(task, ProfileTask):
+        return
     nodes = set(task.nodes)
-    kept = [one for one in items if one.nodeid in nodes and fixtures <= set(getattr(one, "fixturenames", ()))]
+    kept = [one for one in items if one.nodeid in nodes and "gpuperf" in getattr(one, "fixturenames", ())]
     config.hook.pytest_deselected(items=list(set(items).difference(kept)))
     items[:] = kept
 
@@ -166,13 +151,13 @@ NOT_FOR_CHILDREN = ("--pdb", "--trace", "--debug", "--pastebin")
 """Flags that need a terminal, write files or upload, and that no later flag turns off."""
 
 
-def child_command(config: pytest.Config, task: ConfirmTask | ProfileTask) -> list[str]:
-    """The command line of this run, for the modules of a task's tests, without touching the run's files.
+def child_command(config: pytest.Config, task: ConfirmTask | ProfileTask, nodes: Iterable[str]) -> list[str]:
+    """The command line of this run, for the modules of these tests, without touching the run's files.
 
     Every option of the user's, of whatever plugin or conftest, reaches the child; what follows them takes back what is
     not for it.  Leaves the task in its folder.
     """
-    modules = dict.fromkeys(node.partition("::")[0] for node in task.nodes)
+    modules = dict.fromkeys(node.partition("::")[0] for node in nodes)
     baselines = config.stash[stash.OPTIONS].baselines  # or the evidence of a revision so far
     python = ("-m", "pytest") if is_module(config) else ("-c", AS_COMMAND)
     return [

@@ -190,7 +190,7 @@ class Against:
             message = f"partial run: it left out {len(left)} of {of} that {self._revision.name} has"
             self._run.outcome.left_out += (message,) if left else ()
         if RUNNING in self._config.stash:
-            self._config.stash[RUNNING].link.close()  # by which it ends meanwhile
+            self._config.stash[RUNNING].child.link.close()  # by which it ends meanwhile
         self.save_evidence()
 
     def save_evidence(self) -> None:

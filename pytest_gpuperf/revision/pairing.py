@@ -110,7 +110,7 @@ def reference_for(
             raise NotPaired(f"the workload was {there.identity.launch} there and is {identity.launch}")
         if differs := other_arguments(there.identity, identity):
             raise NotPaired("; ".join(differs))
-        yield ProcessReference(run.device, timer, process.link, workload, 60.0 + 2 * BUDGETS * budget_s)
+        yield ProcessReference(run.device, timer, process.child.link, workload, 60.0 + 2 * BUDGETS * budget_s)
     except OtherSideLost as problem:
         raise NotPaired(lose(run.config, problem)) from None
 

@@ -9,7 +9,6 @@ import functools
 import os
 import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -17,14 +16,13 @@ from pytest_gpuperf import stash
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import Revision, RevisionTask, flag_of
 from pytest_gpuperf.process import children
+from pytest_gpuperf.process.serving import GRACE_S, ServingChild
 from pytest_gpuperf.revision.imports import BOOTSTRAP, OWN, bootstrap_arguments
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.timing.process_reference import Link, OtherSideLost, Ready, Resume, RunTest, Started, TestEnded
+from pytest_gpuperf.timing.process_reference import OtherSideLost, Ready, Resume, RunTest, Started, TestEnded
 
 ANSWER_S = 3600.0
 """Bound of its start, imports and collection included, and of a test, compilation included: for hangs alone."""
-GRACE_S = 10.0
-"""For its end."""
 
 
 class NotPaired(Exception):
@@ -47,38 +45,26 @@ class RevisionProcess:
         self._at: Ready | None = None
         """The workload of that test at which it waits."""
         self._started: Started | None = None
-        self._scratch = TemporaryDirectory(prefix="gpuperf-revision-")
-        folder = Path(self._scratch.name)
-        self._log = folder / "log"
-        to_read, to_write = os.pipe(), os.pipe()
-        self.link = Link(to_read[0], to_write[1])
-        """For the samples of the workload at which it waits."""
-        task = RevisionTask(
-            folder=folder, revision=revision, reading=to_write[0], writing=to_read[1], worker=run.number
-        )
         start = revision.tree / os.path.relpath(config.invocation_params.dir.resolve(), revision.top)
-        try:
-            self._child = children.RunningChild(
-                _command(config, revision, task), start if start.is_dir() else revision.tree, self._log, os.environ,
-                (task.reading, task.writing),
-            )  # fmt: skip
-        except OSError as problem:
-            self.link.close()
-            raise OtherSideLost(f"it cannot be started ({problem})") from None
-        finally:
-            os.close(task.reading)
-            os.close(task.writing)
+
+        def command(folder: Path, reading: int, writing: int) -> list[str]:
+            return _command(config, RevisionTask(
+                folder=folder, revision=revision, reading=reading, writing=writing, worker=run.number
+            ))  # fmt: skip
+
+        self.child = ServingChild(command, start if start.is_dir() else revision.tree, os.environ)
+        """Its link is for the samples of the workload at which it waits, too."""
 
     def tests(self) -> frozenset[str]:
         """Node ids of its tests that may measure something, once it has collected.  Raises ``OtherSideLost``."""
         if self._started is None:
-            self._started = self.link.receive(Started, ANSWER_S)
+            self._started = self.child.link.receive(Started, ANSWER_S)
         return self._started.tests
 
     def ask(self, request: RunTest) -> None:
         """Let it run a test.  Raises ``OtherSideLost``."""
         self.ended()
-        self.link.send(request)
+        self.child.link.send(request)
         self.test, self.pairs = request.node_id, request.how == "pair"
 
     def ended(self) -> TestEnded | None:
@@ -103,9 +89,9 @@ class RevisionProcess:
         """The next workload of its test, or how that ends."""
         self.tests()
         if self._at is not None:
-            self.link.send(Resume())
+            self.child.link.send(Resume())
             self._at = None
-        found: Ready | TestEnded = self.link.receive(Ready | TestEnded, ANSWER_S)
+        found: Ready | TestEnded = self.child.link.receive(Ready | TestEnded, ANSWER_S)
         if isinstance(found, TestEnded):
             self.test, self.lost = "", found.last
         else:
@@ -113,17 +99,7 @@ class RevisionProcess:
         return found
 
     def close(self) -> None:
-        """End it, which takes a second or two once its link is closed."""
-        self.link.close()
-        self._child.end(0.0 if self.test or self._started is None else GRACE_S)
-        self._scratch.cleanup()
-
-    def explained(self, problem: OtherSideLost, *, log: bool) -> str:
-        """How it ended, if it did, and its first error; the end of its output too, if its ``log`` is asked for."""
-        status, lines = self._child.waited(1.0), children.log_lines(self._log)
-        ended = f" (pytest exit status {status})" if status is not None else ""
-        first = "".join(f": {error}" for error in children.errors_in(lines)[:1])
-        return "\n  ".join([f"{problem}{ended}{first}", *(lines[-children.LOG_LINES :] if log else ())])
+        self.child.close(0.0 if self.test or self._started is None else GRACE_S)
 
 
 # --- the one of this process -----------------------------------------------------------------------
@@ -156,9 +132,10 @@ def finish_test(config: pytest.Config) -> None:
 
 
 def lose(config: pytest.Config, problem: OtherSideLost, *, log: bool = False) -> str:
-    """Give up the partner, which has ended or does not answer: why, as ``RevisionProcess.explained`` says it."""
+    """Give up the partner, which has ended or does not answer: why; the end of its output too, with its ``log``."""
     running = config.stash.get(RUNNING, None)
-    why = running.explained(problem, log=log) if running is not None else str(problem)
+    why = running.child.explained(problem) if running is not None else str(problem)
+    why = "\n  ".join([why, *(running.child.last_output() if log and running is not None else ())])
     give_up(config)
     return why
 
@@ -174,8 +151,9 @@ def give_up(config: pytest.Config) -> None:
 # --- its command line ------------------------------------------------------------------------------
 
 
-def _command(config: pytest.Config, revision: Revision, task: RevisionTask) -> list[str]:
+def _command(config: pytest.Config, task: RevisionTask) -> list[str]:
     """The command line of this run for the worktree of another revision, which is configured by its own ini file."""
+    revision = task.revision
     root = revision.tree / config.rootpath.resolve().relative_to(revision.top)
     ini = None if config.inipath is None else root / config.inipath.name
     own = children.own_options(config, task.folder, root, ini if ini is not None and ini.is_file() else None)

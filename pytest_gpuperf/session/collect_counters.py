@@ -54,7 +54,7 @@ def _collect(run: Run, nodes: Sequence[str], own: Sequence[str]) -> Collected:
         Collection,
         nodes=tuple(nodes), metrics=tuple(dict.fromkeys(asked)), cache=options.cache, chip=chip, ncu=ncu,
         reader=read_report,
-        target=lambda task: child_command(config, task),
+        target=lambda task: child_command(config, task, task.nodes),
         working_folder=config.invocation_params.dir, limit_s=START_LIMIT_S + TEST_LIMIT_S * len(nodes),
     )  # fmt: skip
     begin = f"counting {numbered(len(nodes), 'test')} under {ncu}"

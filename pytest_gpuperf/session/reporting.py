@@ -15,6 +15,7 @@ from pytest_gpuperf import stash
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.pin import require_pinned
 from pytest_gpuperf.formatting import escape_ci_commands
+from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.process.children import answer_signals, end_with_parent, interrupt
 from pytest_gpuperf.process.gpu_fault import FaultPlugin
@@ -35,6 +36,10 @@ def begin(config: pytest.Config, options: Options) -> None:
         config.pluginmanager.register(FaultPlugin(config), "gpuperf-faults")
     if options.against and not options.is_child and _runs_tests(config):
         against.begin(config)
+    if isinstance(options.task, ConfirmTask):
+        from pytest_gpuperf.workload.confirm_server import ConfirmServer  # noqa: PLC0415 SciPy comes with it
+
+        config.pluginmanager.register(ConfirmServer(config, options.task), "gpuperf-confirm")
     if options.active and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Reporting(config), "gpuperf-reporting")
 

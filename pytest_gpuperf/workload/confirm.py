@@ -6,54 +6,38 @@ other process runs the same gate, at a looser error rate, and leaves what it fou
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import secrets
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import msgspec
 import pytest
 
-from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.device.device_errors import LockError
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect, not_confirmed
-from pytest_gpuperf.model.task import ConfirmTask, SuspectPlace
+from pytest_gpuperf.model.task import ConfirmTask, ConfirmTest, SuspectPlace
 from pytest_gpuperf.model.time_record import CALLABLE
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.process.children import LOG_LINES, errors_in, log_lines, run_task
+from pytest_gpuperf.process.children import child_command
+from pytest_gpuperf.process.serving import GRACE_S, ServingChild
 from pytest_gpuperf.revision.against import AGAINST
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.test_record import CheckedOnly, TestRecord
+from pytest_gpuperf.test_record import TestRecord
 from pytest_gpuperf.timing.compare import BUDGETS
+from pytest_gpuperf.timing.process_reference import OtherSideLost, TestEnded
 
 TIMEOUT_S = 120.0
 """Least bound of a confirming process, without the budgets of its workloads."""
 LIMIT_FACTOR = 3.0
 """By so much longer than here its test may take."""
 MOST_CONFIRMED = 20
-"""Tests of a process whose regressions are confirmed: a change that slows all tests starts no process for each."""
-
-
-# --- in the confirming process -------------------------------------------------------------------
-
-
-def write_result(task: ConfirmTask, finding: Confirmation) -> None:
-    """Write a finding for the process that gates; ends the test, by ``CheckedOnly``, if it was the last."""
-    if finding.place not in task.places:
-        return
-    files = task.files()
-    write_whole(files[task.places.index(finding.place)], msgspec.json.encode(finding))
-    if all(file.exists() for file in files):
-        raise CheckedOnly("every workload that waits for its confirmation has been measured")
-
-
-# --- in the process that gates -------------------------------------------------------------------
+"""Tests of callables whose regressions are confirmed: a change that slows all of them starts no processes for each."""
 
 
 def confirm(item: pytest.Item, run: Run, test: TestRecord) -> None:
-    """Settle the suspects of one test: their judgements in ``test`` become final."""
+    """Settle the suspects of one test by another process: their judgements in ``test`` become final."""
     waiting: dict[SuspectPlace, Suspect] = {one.place: one for one in run.pop_suspects()}
     found: dict[SuspectPlace, list[Confirmation]] = {place: [] for place in waiting}
     slower = False
@@ -63,7 +47,7 @@ def confirm(item: pytest.Item, run: Run, test: TestRecord) -> None:
             judged = _final_judgement(suspect, found[place], findings.get(place), problem)
             if judged is not None:
                 del waiting[place]
-                slower |= judged.verdict.is_regression
+                slower |= judged.verdict.is_regression and _is_paired(suspect)
                 _replace(test, judged)
     run.confirmed += slower
 
@@ -72,6 +56,11 @@ def give_up(run: Run, test: TestRecord) -> None:
     """End the wait of a test that was ended before it could be confirmed."""
     for suspect in run.pop_suspects():
         _replace(test, _unsettled(suspect, "the test failed or was stopped before its end"))
+
+
+def _is_paired(suspect: Suspect) -> bool:
+    """Whether fresh processes are to speak: what a process has for life is in all of a callable's times."""
+    return suspect.identity.launch == CALLABLE and not suspect.judgement.reference
 
 
 def _final_judgement(
@@ -98,42 +87,73 @@ def _in_another_process(
     item: pytest.Item, run: Run, suspects: Sequence[Suspect]
 ) -> tuple[Mapping[SuspectPlace, Confirmation], str]:
     """The findings of another process on each suspect, and why some are missing."""
-    if run.confirmed >= MOST_CONFIRMED:
-        return {}, f"{MOST_CONFIRMED} tests of this process were confirmed already; run this test alone"
+    found: dict[SuspectPlace, Confirmation] = {}
+    paired = [one.place.key for one in suspects if _is_paired(one)]
+    if paired and run.confirmed >= MOST_CONFIRMED:
+        return found, f"{MOST_CONFIRMED} tests were confirmed by fresh processes already; run this test alone"
     limit_s = TIMEOUT_S + LIMIT_FACTOR * (time.perf_counter() - run.test_began)
     limit_s += sum(BUDGETS * one.budget_s for one in suspects)
-    with TemporaryDirectory(prefix="gpuperf-confirm-") as name:
-        callables = [one.place.key for one in suspects if one.identity.launch == CALLABLE]
-        task = ConfirmTask(
-            folder=Path(name), places=tuple(one.place for one in suspects),
-            other_first=callables[0] if callables and secrets.randbits(1) else None,
-        )  # fmt: skip
-        problem = _run(item, run, task, limit_s)
-        found = []
-        for file in task.files():
-            with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):  # not reached, or broken off
-                found.append(msgspec.json.decode(file.read_bytes(), type=Confirmation))
-    return {one.place: one for one in found}, problem
-
-
-def _run(item: pytest.Item, run: Run, task: ConfirmTask, limit_s: float) -> str:
-    """Run the confirming process; why it left nothing, if it leaves nothing."""
-    log = task.folder / "log"
+    request = ConfirmTest(
+        node_id=item.nodeid, places=tuple(one.place for one in suspects),
+        other_first=paired[0] if paired and secrets.randbits(1) else None,
+    )  # fmt: skip
+    if paired:
+        end_process(item.config)
     if AGAINST in item.config.stash:
         item.config.stash[AGAINST].save_evidence()
     run.give_memory_back()  # the child needs as much memory as this test did
     try:
         with run.device.lock():  # not by the child: what it would wait for others is not its own time
-            status = run_task(item.config, task, log, limit_s, run.child_environment())
-    except (LockError, OSError) as error:
-        return f"a second process could not be started ({error})"
-    if status == 0:
-        return "the second process did not reach this workload"
-    lines = log_lines(log)
-    if not all(file.exists() for file in task.files()):  # else its own gate failed it, which it was to tell
-        item.add_report_section("call", "gpuperf confirmation", "\n".join(lines[-LOG_LINES:]))
-    ended = f"was not done after {limit_s:.0f} s" if status is None else f"failed (pytest exit status {status})"
-    return ": ".join([f"the second process {ended}", *errors_in(lines)[:1]])
+            link = _process_for(item, run).link
+            link.send(request)
+            while isinstance(answer := link.receive(Confirmation | TestEnded, limit_s), Confirmation):
+                found[answer.place] = answer
+    except LockError as error:
+        return found, f"a second process could not be started ({error})"
+    except OtherSideLost as problem:
+        return found, _lost(item, problem)
+    if answer.last:
+        end_process(item.config)
+    why = f"in a second process: {answer.why}" if answer.why else "the second process did not reach this workload"
+    return found, why
+
+
+# --- the second process of this one ----------------------------------------------------------------
+
+CONFIRMING: pytest.StashKey[ServingChild] = pytest.StashKey()
+
+
+def _process_for(item: pytest.Item, run: Run) -> ServingChild:
+    """The second process, started at its first use.  Raises ``OtherSideLost``."""
+    config = item.config
+    if CONFIRMING not in config.stash:
+
+        def command(folder: Path, reading: int, writing: int) -> list[str]:
+            task = ConfirmTask(folder=folder, reading=reading, writing=writing)
+            return child_command(config, task, [item.nodeid])
+
+        config.stash[CONFIRMING] = ServingChild(command, config.invocation_params.dir, run.child_environment())
+        config.add_cleanup(functools.partial(end_process, config))
+    return config.stash[CONFIRMING]
+
+
+def _lost(item: pytest.Item, problem: OtherSideLost) -> str:
+    """Give the second process up: why."""
+    if CONFIRMING not in item.config.stash:
+        return f"a second process: {problem}"
+    child = item.config.stash[CONFIRMING]
+    why = f"a second process: {child.explained(problem)}"
+    item.add_report_section("call", "gpuperf confirmation", "\n".join(child.last_output()))
+    end_process(item.config, 0.0)
+    return why
+
+
+def end_process(config: pytest.Config, grace_s: float = GRACE_S) -> None:
+    """End the second process; the next suspect starts another one."""
+    if CONFIRMING in config.stash:
+        child = config.stash[CONFIRMING]
+        del config.stash[CONFIRMING]
+        child.close(grace_s)
 
 
 def _replace(test: TestRecord, judgement: Judgement) -> None:

@@ -17,13 +17,13 @@ from pytest_gpuperf.device.arguments import array_facts
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.judge import secondary
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect
-from pytest_gpuperf.model.task import ConfirmTask, SuspectPlace
+from pytest_gpuperf.model.task import SuspectPlace
 from pytest_gpuperf.model.time_record import HostTime, SecondaryMetrics
 from pytest_gpuperf.model.verdict import SECONDARY, Judgement, SecondaryKind, Verdict
 from pytest_gpuperf.test_record import TestRecord
 from pytest_gpuperf.timing.host_time import host_time
 from pytest_gpuperf.workload.check import WrongResult
-from pytest_gpuperf.workload.confirm import write_result
+from pytest_gpuperf.workload.confirm_server import send_finding
 from pytest_gpuperf.workload.timed_workload import TimedWorkload
 
 
@@ -53,9 +53,9 @@ def _judged(work: TimedWorkload, kind: SecondaryKind, record: Any, now: Any) -> 
     run, key, target = work.run, work.key, work.target
     before, after = (now if record is None else secondary.as_on_record(record, one) for one in (record, now))
     is_time = isinstance(now, HostTime)
-    if isinstance(run.options.task, ConfirmTask) and is_time and record is not None:
+    if work.confirms and is_time and record is not None:
         place = SuspectPlace(key=key, kind=kind)
-        write_result(run.options.task, Confirmation(place=place, identity=work.identity, time_ns=after))
+        send_finding(run, Confirmation(place=place, identity=work.identity, time_ns=after))
     if not run.options.gates:
         return
     if record is None:

@@ -28,7 +28,7 @@ from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect, TimeCase
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.limits import Limits
 from pytest_gpuperf.model.result import LaunchedKernel
-from pytest_gpuperf.model.task import ConfirmTask, RevisionTask, SuspectPlace
+from pytest_gpuperf.model.task import RevisionTask, SuspectPlace
 from pytest_gpuperf.model.time_record import TimeRecord, mean_time_ns
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.revision.pairing import may_have_changed, reference_for, serve
@@ -41,7 +41,7 @@ from pytest_gpuperf.timing.cubin_reference import BaselineLaunch, CubinReference
 from pytest_gpuperf.timing.process_reference import limits_of_processes
 from pytest_gpuperf.timing.rounds import Rounds
 from pytest_gpuperf.workload.check import check_again
-from pytest_gpuperf.workload.confirm import write_result
+from pytest_gpuperf.workload.confirm_server import send_finding
 from pytest_gpuperf.workload.figures import measure_figures
 from pytest_gpuperf.workload.request import Request
 from pytest_gpuperf.workload.timed_workload import TimedWorkload, draw_aa_test, interval_of, sample_of
@@ -68,11 +68,11 @@ class Timed:
 
 def time_workload(run: Run, test: TestRecord, request: Request) -> CheckedOnly | None:
     """Time and judge the workload and its secondary metrics; why there is no time, where it needs none."""
-    evidence, task = test.workloads[request.name], run.options.task
+    evidence, confirming = test.workloads[request.name], run.confirming
     work = TimedWorkload(run, request, evidence.key, request.identity())
-    if isinstance(task, RevisionTask) and run.link is not None and request.launch is None and request.against is None:
+    if confirming is None and run.link is not None and request.launch is None and request.against is None:
         serve(run, run.link, request.name, work.identity, work.timed)
-    passed_over = isinstance(task, RevisionTask) or (isinstance(task, ConfirmTask) and not task.confirms(work.key))
+    passed_over = not confirming.confirms(work.key) if confirming else isinstance(run.options.task, RevisionTask)
     described = Timed(Rounds()) if run.describes else None
     timed = described or (Timed(work.measure_briefly()) if passed_over else _gate_time(work))
     measured = work.measure_for_record() if run.options.update is not None and timed.measured.rounds else timed.measured
@@ -94,11 +94,12 @@ def time_workload(run: Run, test: TestRecord, request: Request) -> CheckedOnly |
         took_s = timed.comparison.seconds if timed.comparison is not None else 0.0
         budget_s = max(request.budget_s, took_s)
         run.suspects.append(Suspect(timed.judgement, work.identity, timed.final_verdict, budget_s))
-    if isinstance(task, ConfirmTask):
+    if confirming is not None:
         time_ns = measured.time_ns if measured.rounds else 0.0
         place = SuspectPlace(key=work.key, kind="time")
-        write_result(task, Confirmation(place=place, identity=work.identity, comparison=timed.comparison,
-                                 problem=timed.problem, time_ns=time_ns))  # fmt: skip
+        send_finding(run, Confirmation(
+            place=place, identity=work.identity, comparison=timed.comparison, problem=timed.problem, time_ns=time_ns
+        ))  # fmt: skip
     measure_figures(work, test)
     if run.options.update is not None:
         with contextlib.suppress(MemoryError):  # next to large arrays; a later test has room

@@ -19,7 +19,7 @@ from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.judge.counters import Counts, Metric, compare_counters, not_counted, widened
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.task import ConfirmTask, ProfileTask
+from pytest_gpuperf.model.task import ProfileTask
 from pytest_gpuperf.model.time_record import TimeRecord
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import CheckedOnly, StaticOnly, TestRecord
@@ -87,7 +87,7 @@ def _run(run: Run, test: TestRecord, request: Request) -> _Found:
             test.add(evidence)
             if not times:
                 return None, counters
-            if request.launch is None and request.against is None and not isinstance(run.options.task, ConfirmTask):
+            if request.launch is None and request.against is None and run.confirming is None:
                 from pytest_gpuperf.workload.capture import capture  # noqa: PLC0415 a launch has its own evidence
 
                 capture(run, test, request)

@@ -16,7 +16,6 @@ import scipy
 from pytest_gpuperf.device.interface import WorkloadTimer
 from pytest_gpuperf.judge.decision import Decision
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.time_record import Identity, TimeRecord
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.compare import compare
@@ -70,7 +69,7 @@ class TimedWorkload:
     @property
     def confirms(self) -> bool:
         """Whether this is the second process."""
-        return isinstance(self.run.options.task, ConfirmTask)
+        return self.run.confirming is not None
 
     @property
     def timed(self) -> Workload:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import copy
 import gc
 import math
+import os
 import random
 import subprocess
 import sys
 import unittest
 import xml.etree.ElementTree as ElementTree
+from multiprocessing.connection import Connection
 
 import msgspec
 import pytest
@@ -27,6 +29,7 @@ from pytest_gpuperf.judge.time_verdict import Confirmation
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.session import end_of_test, judge_test
 from pytest_gpuperf.test_record import CheckedOnly
+from pytest_gpuperf.timing.process_reference import Link, OtherSideLost, TestEnded
 from pytest_gpuperf.workload import confirm
 
 
@@ -86,14 +89,18 @@ ENDS = {
     "raised": lambda: AssertionError("wrong"),
     "stopped": lambda: CheckedOnly("no time"),
 }
-STARTS = {"lock": LockError("GPU 0 is taken"), "no lock": LockError("no folder"), "no fork": OSError("no room")}
-STATUSES = [None, 0, 1, 2, 3, 4, 5, 10, 139, -6, -9, -11]
-"""Of the second process; None: it was ended."""
+STARTS = {"lock": LockError("GPU 0 is taken"), "no lock": LockError("no folder"), "no fork": OtherSideLost("no room")}
+LASTS = [
+    None, b"", b"{", b'{"type":"ready"}', *map(msgspec.json.encode, (
+        TestEnded(why=""), TestEnded(why="its test fails there: it is wrong", failed=True), TestEnded(why="", last=True)
+    ))
+]  # fmt: skip
+"""The last message of the second process; None: it ended without one."""
 
 
 @st.composite
 def answers(draw):
-    """What the second process leaves: nothing, nonsense, part of an answer, another's, or an honest one."""
+    """What the second process sends: nothing, nonsense, part of an answer, another's, or an honest one."""
     kind = draw(st.sampled_from(["nothing", "empty", "garbage", "cut", "whole", "whole"]))
     if kind in ("nothing", "empty", "garbage"):
         return {"nothing": None, "empty": b"", "garbage": draw(st.binary(max_size=40))}[kind]
@@ -109,7 +116,7 @@ def answers(draw):
 
 
 def written(answer, suspect):
-    """The file's bytes; None: there is no file."""
+    """The message's bytes; None: there is none."""
     if not isinstance(answer, dict):
         return answer
     identity = msgspec.structs.replace(suspect.identity, code="ff") if answer["other"] else suspect.identity
@@ -137,6 +144,28 @@ def found(recorded, monkeypatch):
     return kept
 
 
+class AnsweringChild:
+    """In the place of a process: its messages are in the pipe, and its end is closed behind them."""
+
+    def __init__(self, messages):
+        (here, there), (self._request, requests) = os.pipe(), os.pipe()
+        self.link = Link(here, requests)
+        answers = Connection(there, readable=False)
+        for one in messages:
+            answers.send_bytes(one)
+        answers.close()
+
+    def explained(self, problem):
+        return str(problem)
+
+    def last_output(self):
+        return []
+
+    def close(self, grace_s):
+        self.link.close()
+        os.close(self._request)
+
+
 def test_no_combination_of_faults_makes_a_loss_of_60_percent_green(found, monkeypatch):
     # the machine code has changed: red by itself or not
     monkeypatch.setattr(judge_test, "judge_test", lambda *_, **__: "")
@@ -146,31 +175,27 @@ def test_no_combination_of_faults_makes_a_loss_of_60_percent_green(found, monkey
     r = (math.log(1.6),) * 40
     honest = {"cut": 0, "problem": "", "other": False, "comparison": Comparison(r=r, means=r, seed=1, time_ns=1e4)}
 
-    @example(end="returned", start="", status=0, answer=honest, confirmed=0)
-    @example(end="returned", start="", status=1, answer=None, confirmed=0)
+    @example(end="returned", start="", last=LASTS[4], answer=honest)
+    @example(end="returned", start="", last=None, answer=None)
     @settings(max_examples=CASES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(
         end=st.sampled_from(sorted(ENDS)), start=st.sampled_from(["", "", "", "", *STARTS]),
-        status=st.sampled_from(STATUSES), answer=answers(), confirmed=st.sampled_from([0, 1, confirm.MOST_CONFIRMED]),
+        last=st.sampled_from(LASTS), answer=answers(),
     )  # fmt: skip
-    def play(end, start, status, answer, confirmed):
+    def play(end, start, last, answer):
         gc.freeze()  # each case looks for garbage, for a GPU's memory: not in what Hypothesis keeps of those before
 
-        def run_task(config, task, log, limit_s, environ):
+        def start_child(*_):
             if start:
                 raise STARTS[start]
-            content = written(answer, suspect)
-            if content is not None:
-                (file,) = task.files()
-                file.write_bytes(content)
-            return status
+            return AnsweringChild([one for one in (written(answer, suspect), last) if one is not None])
 
-        monkeypatch.setattr(confirm, "run_task", run_task)
+        monkeypatch.setattr(confirm, "ServingChild", start_child)
         record = item.stash[stash.TEST_RECORD] = copy.copy(found["record"])
         record.workloads, record.ended_in = dict(found["record"].workloads), ""
         run.suspects = [suspect]
-        run.confirmed = confirmed
         problem = ENDS[end]()
+        confirm.end_process(item.config)
         with pytest.raises((AssertionError, pytest.fail.Exception)):  # neither green nor skipped
             end_of_test.finish(item, problem)
         judgement = record.workloads[suspect.judgement.key.workload].time_judgement

@@ -48,6 +48,18 @@ def test_worker_hands_on_the_command_line_of_its_controller(slower):
     assert ", in two processes; " in printed, printed
 
 
+def test_one_process_confirms_the_tests_of_all_files(recorded):
+    recorded.write("test_more.py", (recorded.path / "test_suite.py").read_text())
+    recorded.run("--update-baselines", "--gpuperf-disturbed")
+    for name in ("test_suite.py", "test_more.py"):
+        recorded.edit(name, "-DSTEPS=100", "-DSTEPS=120")
+    recorded.in_second_process("open('processes', 'a').write(str(__import__('os').getpid()) + ' ')")
+    printed = recorded.run("--gpuperf", "-k", "work").stdout.str()
+    assert printed.count(", in two processes; ") == 4
+    processes = (recorded.path / "processes").read_text().split()
+    assert (len(processes), len(set(processes))) == (4, 1)
+
+
 # --- it says otherwise, or nothing ---------------------------------------------------------------
 
 
@@ -81,8 +93,8 @@ def test_silent_second_process_leaves_the_test_slower(slower):
     result = slower.run("--gpuperf")
     result.assert_outcomes(failed=3)
     for name, words in (
-        ("work", "the second process failed [(]pytest exit status 3)"),
-        ("work", "the second process did not reach this workload"),
+        ("work", "a second process: the other process has ended (pytest exit status 3)"),
+        ("work", "in a second process: its test is skipped there: not today"),
         ("doubling", "a second process could not pair the two: *the baseline's machine code is missing*"),
     ):
         result.stdout.fnmatch_lines([f"{name}  SLOWER  on *", f"    not confirmed: {words}*"])

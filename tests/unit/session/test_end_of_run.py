@@ -102,7 +102,7 @@ def test_reports_are_written_when_all_is_known(run: Run, monkeypatch: pytest.Mon
     monkeypatch.setattr(end_of_run, "write_reports", write_reports)
     monkeypatch.setattr(end_of_run, "document_of", lambda report: report)
     kept = run.config.rootpath / last_run.FOLDER / last_run.FILE
-    run.with_options(task=ConfirmTask(folder=run.config.rootpath, places=()))
+    run.with_options(task=ConfirmTask(folder=run.config.rootpath, reading=0, writing=1))
     assert finished(run) == (OK, Outcome())
     finished(run.with_options(task=None))
     status, outcome = finished(run.with_options(reports=("report.html",)))

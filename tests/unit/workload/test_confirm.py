@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fnmatch
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -15,16 +14,19 @@ from pytest_gpuperf.device.device_errors import LockError
 from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.task import ConfirmTask, SuspectPlace
-from pytest_gpuperf.model.time_record import Identity
+from pytest_gpuperf.model.task import ConfirmTest, SuspectPlace
+from pytest_gpuperf.model.time_record import CALLABLE, Identity
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import CheckedOnly, TestRecord
+from pytest_gpuperf.timing.process_reference import OtherSideLost, TestEnded
 from pytest_gpuperf.workload import confirm
+from pytest_gpuperf.workload.confirm_server import send_finding
 
 KEY = Key(module="test_a.py", test="test_a", workload="copy")
 CODE = Identity(code="c0" * 32, launch="grid=(1, 1, 1) block=(32, 1, 1) shared=0")
+PAIRED = msgspec.structs.replace(CODE, launch=CALLABLE)
 Settle = Callable[[Sequence[Confirmation]], Judgement | None]
 
 
@@ -37,41 +39,62 @@ def confirmed(_: Sequence[Confirmation]) -> Judgement:
 
 
 class Test:
-    """One test at its end, and what its confirming processes leave."""
+    """One test at its end, and what its confirming processes answer."""
 
     __test__ = False
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.record = TestRecord("test_a.py", "test_a")
-        self.tasks: list[ConfirmTask] = []
+        self.requests: list[ConfirmTest] = []
         self.sections: list[str] = []
-        self.left: list[list[Confirmation]] = []
-        """Of each process, in their order."""
-        self.status: int | None = 0
-        self.log = ""
+        self.answers: list[list[Confirmation | TestEnded | OtherSideLost]] = []
+        """To each request, in their order; then the test ends."""
+        self.processes = 0
+        self.no_process: Exception | None = None
         self.lock: Any = contextlib.nullcontext
         self.item: Any = SimpleNamespace(
-            nodeid="test_a.py::test_a", config=SimpleNamespace(stash=pytest.Stash()),
+            nodeid="test_a.py::test_a", config=SimpleNamespace(stash=pytest.Stash(), add_cleanup=lambda _: None),
             add_report_section=lambda when, name, text: self.sections.append(text),
         )  # fmt: skip
+        self.item.config.invocation_params = SimpleNamespace(dir="here")
         self.run: Any = Run(SimpleNamespace(stash=pytest.Stash()), Options())  # type: ignore[arg-type]
         self.run.give_memory_back, self.run.child_environment = (lambda: None), dict
         self.run.device = SimpleNamespace(lock=lambda: self.lock())
-        monkeypatch.setattr(confirm, "run_task", self._run)
+        self.link = self.child = self
+        monkeypatch.setattr(confirm, "ServingChild", self._start)
 
-    def _run(self, config: object, task: ConfirmTask, log: Any, *_: object) -> int | None:
-        self.tasks.append(task)
-        log.write_text(self.log)
-        for one in self.left.pop(0) if self.left else ():
-            with contextlib.suppress(CheckedOnly):
-                confirm.write_result(task, one)
-        return self.status
+    def _start(self, *_: object) -> Any:
+        if self.no_process is not None:
+            raise self.no_process
+        self.processes += 1
+        return self.child
 
-    def settled(self, verdict: Verdict = Verdict.SLOWER, final_verdict: Settle = confirmed, **fields: Any) -> Judgement:
+    def send(self, request: ConfirmTest) -> None:
+        self.requests.append(request)
+        self._left = iter(self.answers.pop(0) if self.answers else ())
+
+    def receive(self, kind: object, limit_s: float) -> Any:
+        answer = next(self._left, TestEnded(why=""))
+        if isinstance(answer, OtherSideLost):
+            raise answer
+        return answer
+
+    def explained(self, problem: OtherSideLost) -> str:
+        return f"{problem} (pytest exit status 3)"
+
+    def last_output(self) -> list[str]:
+        return ["E   MemoryError"]
+
+    def close(self, grace_s: float) -> None:
+        pass
+
+    def settled(
+        self, verdict: Verdict = Verdict.SLOWER, final_verdict: Settle = confirmed, identity: Identity = CODE
+    ) -> Judgement:
         """The verdict on a workload's time, which was this and waited."""
         waiting = judged(verdict)
         self.record.add(WorkloadEvidence(key=KEY, judgements=(judged(Verdict.SAME, "", "static"), waiting)))
-        self.run.suspects.append(Suspect(waiting, CODE, final_verdict, budget_s=1.0, **fields))
+        self.run.suspects.append(Suspect(waiting, identity, final_verdict, budget_s=1.0))
         confirm.confirm(self.item, self.run, self.record)
         assert not self.run.suspects
         static, time = self.record.workloads["copy"].judgements
@@ -93,19 +116,29 @@ def finding(kind: EvidenceKind = "time", **fields: Any) -> Confirmation:
 
 
 def test_what_a_second_process_finds_settles_it(test: Test) -> None:
-    test.left = [[finding()]]
+    test.answers = [[finding()]]
     seen: list[Confirmation] = []
     found = test.settled(final_verdict=lambda left: seen.extend(left) or confirmed(left))
     assert (found.verdict, found.reason) == (Verdict.SLOWER, "in two processes")
     assert seen == [finding()]
-    (task,) = test.tasks
-    assert [one.key for one in task.places] == [KEY]
-    assert test.run.confirmed == 1
+    assert [[one.key for one in request.places] for request in test.requests] == [[KEY]]
+
+
+@pytest.mark.parametrize(("fields", "processes", "counted"), [({}, 1, 0), ({"launch": CALLABLE}, 3, 3)])
+def test_callables_alone_want_a_fresh_process_each(
+    test: Test, fields: dict[str, str], processes: int, counted: int
+) -> None:
+    identity = msgspec.structs.replace(CODE, **fields)
+    test.answers = [[finding(identity=identity)] for _ in range(3)]
+    for _ in range(3):
+        test.settled(identity=identity)
+    assert (test.processes, test.run.confirmed) == (processes, counted)
 
 
 def test_an_acquittal_is_no_confirmed_test(test: Test) -> None:
-    test.left = [[finding()]]
-    assert test.settled(final_verdict=lambda _: judged(Verdict.INCONCLUSIVE)).verdict is Verdict.INCONCLUSIVE
+    test.answers = [[finding(identity=PAIRED)]]
+    acquitted = judged(Verdict.INCONCLUSIVE)
+    assert test.settled(identity=PAIRED, final_verdict=lambda _: acquitted).verdict is Verdict.INCONCLUSIVE
     assert test.run.confirmed == 0
 
 
@@ -113,21 +146,22 @@ def test_an_acquittal_is_no_confirmed_test(test: Test) -> None:
     (3, "in two processes"), (9, "not confirmed: the second process did not reach this workload"),
 ])  # fmt: skip
 def test_further_processes_are_asked_until_it_is_settled(test: Test, enough: int, reason: str) -> None:
-    test.left = [[finding(time_ns=float(number))] for number in range(3)]
+    test.answers = [[finding(time_ns=float(number))] for number in range(3)]
     found = test.settled(final_verdict=lambda left: confirmed(left) if len(left) == enough else None)
-    assert ((*found.notes, found.reason)[0], len(test.tasks)) == (reason, min(enough, 4))
+    assert ((*found.notes, found.reason)[0], len(test.requests)) == (reason, min(enough, 4))
 
 
+LOST = OtherSideLost("the other process has ended")
 UNSETTLED: dict[str, tuple[dict[str, Any], str]] = {
     "not reached": ({}, "the second process did not reach this workload"),
-    "failed": ({"status": 3}, "the second process failed (pytest exit status 3)"),
-    "failed with an error": ({"status": 1, "log": "E   MemoryError: too large\n"},
-                             "the second process failed (pytest exit status 1): MemoryError: too large"),
-    "hung": ({"status": None}, "the second process was not done after 12* s"),
+    "failed": ({"answers": [[TestEnded(why="its test fails there: ValueError", failed=True, last=True)]]},
+               "in a second process: its test fails there: ValueError"),
+    "ended": ({"answers": [[LOST]]}, "a second process: the other process has ended (pytest exit status 3)"),
+    "not started": ({"no_process": LOST}, "a second process: the other process has ended"),
     "no GPU": ({"lock": taken}, "a second process could not be started (it is taken)"),
-    "other code": ({"left": [[finding(identity=msgspec.structs.replace(CODE, code="c1" * 32))]]},
+    "other code": ({"answers": [[finding(identity=msgspec.structs.replace(CODE, code="c1" * 32))]]},
                    "a second process ran other code or other arguments: seed random inputs"),
-    "obstacle": ({"left": [[finding(problem="its baseline was removed")]]},
+    "obstacle": ({"answers": [[finding(problem="its baseline was removed")]]},
                  "a second process could not pair the two: its baseline was removed"),
 }  # fmt: skip
 
@@ -136,18 +170,19 @@ UNSETTLED: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize(("was", "verdict"), [(Verdict.SLOWER, Verdict.SLOWER), (Verdict.BETTER, Verdict.SAME)])
 def test_unconfirmed_loss_stands_and_gain_does_not(test: Test, case: str, was: Verdict, verdict: Verdict) -> None:
     given, why = UNSETTLED[case]
-    vars(test).update({name: list(one) if name == "left" else one for name, one in given.items()})
+    vars(test).update({name: list(one) if name == "answers" else one for name, one in given.items()})
     found = test.settled(was)
     assert found.verdict is verdict
-    assert fnmatch.fnmatchcase((*found.notes, found.reason)[0], f"not confirmed: {why}")
-    assert test.sections == ([test.log.rstrip()] if test.status != 0 else [])
+    assert (*found.notes, found.reason)[0] == f"not confirmed: {why}"
+    assert test.sections == (["E   MemoryError"] if case == "ended" else [])
+    assert confirm.CONFIRMING not in test.item.config.stash or case in ("not reached", "other code", "obstacle")
 
 
-def test_only_so_many_tests_are_confirmed(test: Test) -> None:
+def test_only_so_many_callables_are_confirmed(test: Test) -> None:
     test.run.confirmed = confirm.MOST_CONFIRMED
-    why = "20 tests of this process were confirmed already; run this test alone"
-    assert test.settled().notes == (f"not confirmed: {why}",)
-    assert test.tasks == []
+    why = "20 tests were confirmed by fresh processes already; run this test alone"
+    assert test.settled(identity=PAIRED).notes == (f"not confirmed: {why}",)
+    assert test.requests == []
 
 
 def test_a_test_that_was_ended_keeps_its_loss(test: Test) -> None:
@@ -158,11 +193,12 @@ def test_a_test_that_was_ended_keeps_its_loss(test: Test) -> None:
     assert found.notes == ("not confirmed: the test failed or was stopped before its end",)
 
 
-def test_a_confirming_process_ends_with_its_last_finding(tmp_path: Any) -> None:
-    host = finding(kind="host")
-    task = ConfirmTask(folder=tmp_path, places=(finding().place, host.place))
-    confirm.write_result(task, finding())
-    confirm.write_result(task, finding(kind="memory"))  # nobody asked
+def test_a_test_ends_with_its_last_finding(test: Test) -> None:
+    host, sent = finding(kind="host"), []
+    test.run.link = SimpleNamespace(send=sent.append)
+    test.run.confirming = ConfirmTest(node_id="test_a.py::test_a", places=(finding().place, host.place))
+    send_finding(test.run, finding())
+    send_finding(test.run, finding(kind="memory"))  # nobody asked
     with pytest.raises(CheckedOnly):
-        confirm.write_result(task, host)
-    assert [msgspec.json.decode(file.read_bytes(), type=Confirmation) for file in task.files()] == [finding(), host]
+        send_finding(test.run, host)
+    assert sent == [finding(), host]
