@@ -135,7 +135,7 @@ def test_slower_choice_is_red(cuda_device: Any, autotuned: pytest.Pytester, monk
     result = autotuned.runpytest_subprocess("--gpuperf", "-k", "scale or matmul")
     result.assert_outcomes(failed=2, deselected=1)
     result.stdout.re_match_lines([
-        r"scale  SLOWER  on .* \(time\) .* paired, \d+",
+        r"scale  SLOWER  on .* \(time\) ", r" .* paired, \d+",
         r" +proven .*the configuration was BLOCK=1024, num_warps=4, num_stages=3 and is BLOCK=32, num_warps=1,",
     ])  # fmt: skip
     assert f"NOT-COMPARABLE  on {cuda_device.facts.arch} (static)" in result.stdout.str()
