@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+import msgspec
+
 from pytest_gpuperf.advise.comparison import SECTOR_BYTES, WARP, Side
 from pytest_gpuperf.advise.usage_from_code import WAVEFRONT_BYTES
 from pytest_gpuperf.advise.usage_from_counters import DRAM, SECTORS, SHARED_WAVEFRONTS, WAYS
@@ -80,8 +82,10 @@ def shares_of(side: Side, peak: Callable[[str], float]) -> list[Share]:
 def change_of_limit(before: Side, after: Side, peak: Callable[[str], float]) -> str:
     """A remark where another roof limits the run now than before; empty where none did, or the same does.
 
-    Estimates do not count: they compare two versions, and none is a prediction.
+    Estimates do not count: they compare two versions, and none is a prediction.  Counts do where both sides have some.
     """
+    if not (before.counters and after.counters):
+        before, after = (msgspec.structs.replace(side, counters={}) for side in (before, after))
     old, new = ([one for one in shares_of(side, peak) if one.source != "estimated"] for side in (before, after))
     if not old or not new or old[0].fraction < LEAST_SHARE or new[0].roof == old[0].roof:
         return ""

@@ -57,10 +57,10 @@ def advice_lines(advice: Sequence[Advice], most: int = SHOWN) -> list[str]:
 
 
 def gain_text(one: Advice) -> str:
-    """``gain about 40 %, by the counters``."""
+    """``gain about 40 %, by the counters``; of what gates there may be one that the estimate takes for a loss."""
     source = "by the counters" if one.counted else "by the machine code"
     percent = round(one.gain * 100)
-    return f"gain about {percent} %, {source}" if percent else f"gain small, {source}"
+    return f"gain {f'about {percent} %' if percent > 0 else 'unknown' if percent else 'small'}, {source}"
 
 
 def hints_of(work: WorkloadEvidence) -> list[str]:

@@ -74,6 +74,7 @@ def test_the_closest_roof_comes_first_and_says_its_rate() -> None:
     ({"bytes": 3_600_000, "flops": 50_000_000}, {"bytes": 3_600_000, "flops": 56_000_000}, ""),  # still there
     ({"bytes": 2_000_000}, {"flops": 60_000_000}, ""),  # that was no limit
     ({"estimate": dry({"fp32": 100.0}, warps=10_000)}, {"bytes": 3_600_000}, ""),
+    ({"counters": DRAM}, {"flops": 60_000_000}, ""),  # a count and a declaration are two measures
 ])  # fmt: skip
 def test_another_limit_is_a_remark(before: dict[str, Any], after: dict[str, Any], words: str) -> None:
     time_ns = after.pop("time_ns", US)

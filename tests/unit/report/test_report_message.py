@@ -135,7 +135,7 @@ def test_cause_has_evidence_gain_remedy_and_example() -> None:
     assert "num_warps" in " ".join(advice_lines([in_python])) != " ".join(advice_lines([one]))
     by_code = msgspec.structs.replace(one, counted=False)
     assert advice_lines([by_code])[0].strip().startswith("cause: uncoalesced access (sm_90): ")
-    for gain, words in ((0.005, "small"), (0.006, "about 1 %")):
+    for gain, words in ((0.005, "small"), (0.006, "about 1 %"), (-1.61, "unknown")):
         assert gain_text(msgspec.structs.replace(by_code, gain=gain)) == f"gain {words}, by the machine code"
     assert any("62 %" in line for line in wrapped("word " * 17 + "abc 62 %, and more of it", 8))
 
