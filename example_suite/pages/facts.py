@@ -5,8 +5,9 @@ A lesson is ``lesson_data/FAMILY.json``:
 question    what the family asks, in a sentence or two
 pairs       optional: optimised workloads whose pairs are shown in detail; else the first pair of the family
 kernels     optional: two kernels to compare in the source, where a family has no pairs
-exercise    a change of one file (``replace``, which is there once, ``by``), words that the gate then prints without
-            a GPU (``see``), the reason (``because``), and ``"fails": false`` if the run stays green without a GPU
+exercise    a change of one file (``replace``, which is there once, ``by``) that leaves results right, words that the
+            gate then prints without a GPU (``see``), the reason (``because``), and ``"fails": false`` if the run stays
+            green without a GPU
 """
 
 from __future__ import annotations
