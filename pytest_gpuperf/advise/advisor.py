@@ -22,7 +22,7 @@ from pytest_gpuperf.model.verdict import Advice, Change
 
 RULES: tuple[Callable[[Case], Finding | None], ...] = (
     memory_rules.register_spilling, memory_rules.stack, memory_rules.uncoalesced, memory_rules.bank_conflicts,
-    memory_rules.redundant_traffic, memory_rules.lost_vectorisation, memory_rules.cache_hit_loss,
+    memory_rules.atomics, memory_rules.redundant_traffic, memory_rules.lost_vectorisation, memory_rules.cache_hit_loss,
     compute_rules.lost_tensor_cores, compute_rules.double_precision, compute_rules.division, compute_rules.divergence,
     compute_rules.instruction_growth, waiting_rules.launch_configuration, waiting_rules.occupancy_lost,
     waiting_rules.barrier_stalls, waiting_rules.exposed_latency,

@@ -49,7 +49,13 @@ def _sectors_in_excess(site: Site) -> float:
 
 
 def _wavefronts_in_excess(site: Site) -> float:
-    return site.requests * max((site.wavefronts or 0.0) - least_wavefronts(site), 0.0)
+    is_shared = site.klass.startswith("shared")
+    return site.requests * max((site.wavefronts or 0.0) - least_wavefronts(site), 0.0) if is_shared else 0.0
+
+
+def _turns(site: Site) -> float:
+    is_global = site.klass == "atomic" and site.opcode[0] != "ATOMS"
+    return site.requests * (site.wavefronts or 1.0) if is_global else 0.0
 
 
 def _requested_bytes(site: Site) -> float:
@@ -66,9 +72,11 @@ _KINDS = {
     "register spilling": _LOCAL, "stack from run-time indexing": _LOCAL, "address of a local variable": _LOCAL,
     "uncoalesced access": SiteFigures(_sectors_in_excess, lambda site: site.sectors, "sectors per request"),
     "bank conflicts": SiteFigures(_wavefronts_in_excess, lambda site: site.wavefronts, "wavefronts per request"),
+    "contended atomics": SiteFigures(_turns, lambda site: site.wavefronts, "lanes per address", 0.0),
     "redundant global traffic": SiteFigures(_requested_bytes),
     "lost vectorisation": SiteFigures(
-        lambda site: site.requests, lambda site: site.bytes or None, "bytes per lane", is_worse=operator.lt
+        lambda site: site.requests * (site.klass != "atomic"), lambda site: site.bytes or None, "bytes per lane",
+        is_worse=operator.lt,
     ),
     "double-precision literals": _of_class("fp64"), "lost tensor cores": _of_class("fp32"),
     "slow-path division": SiteFigures(lambda site: site.divisions),

@@ -53,6 +53,12 @@ class Usage:
     """Wavefronts without conflicts."""
     local_requests: float = 0
     """Loads and stores of local memory."""
+    atomics: float = 0
+    """Atomic operations on global memory, warp by warp; only the machine code tells, as of the next two."""
+    atomic_turns: float = 0
+    """Turns that they take at least: lanes of a warp that add floats to one address come one after another."""
+    scattered_atomics: float = 0
+    """Those of them whose addresses data decide; each is taken for one turn."""
     split_branches: float | None = None
     """Branches that split a warp; counted only."""
     divisions: float = 0

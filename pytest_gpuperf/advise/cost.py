@@ -22,6 +22,10 @@ LINE_SECTORS = 4
 L2_BYTES, DRAM_BYTES = 5.0, 2.5
 """Bytes per cycle that a typical GPU's memory delivers, for one scheduler: an A100 7 and 3, an H200 5.3 and 4.2, an RTX
 5090 4 and 1.  One figure for all lets an architecture name the causes that the others do."""
+TURN_CYCLES, SCATTERED_CYCLES = 200.0, 350.0
+"""Of a further turn at one address of global memory, and of a warp's atomic whose addresses data decide.  A turn takes
+an H200 27 cycles where each warp has its own address and 1,800 where all share one, and lanes that add to 65,536 floats
+take 350 (2^24 additions by 528 schedulers at 1.98 GHz)."""
 TYPICAL_WARPS = 8.0
 """Per scheduler, where the occupancy is not known."""
 
@@ -34,6 +38,8 @@ def costs(usage: Usage, arch: str) -> dict[str, float]:
     found["l1"] = SCHEDULERS * ((usage.shared_wavefronts or 0) + (sectors + local) / LINE_SECTORS)
     found["l2"] = (sectors + local / 2) * SECTOR_BYTES / L2_BYTES
     found["dram"] = sectors * SECTOR_BYTES / DRAM_BYTES
+    waiting = (usage.atomic_turns - usage.atomics) * TURN_CYCLES
+    found["atomics"] = waiting + usage.scattered_atomics * SCATTERED_CYCLES
     if usage.single_warp_cycles is not None:
         found["latency"] = usage.single_warp_cycles / (usage.warps or TYPICAL_WARPS)
     return found

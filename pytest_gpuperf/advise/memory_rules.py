@@ -12,6 +12,8 @@ TRAFFIC_GROWTH = 1.25
 """Bytes asked of global memory per unit of work (COURSE: shared memory saves 2-5x)."""
 WIDTH_LOSS = 1.4
 """Bytes per memory instruction and lane: between 16, 8 and 4 lies a factor of 2."""
+TURN_GROWTH = 1.25
+"""Turns of atomics: a reduction in each warp before saves 32 of them, and compilers add or drop none."""
 LOCAL_GROWTH = 1.01
 """Accesses to local memory; exact figures."""
 LESS_COMPUTED = 2.0
@@ -141,6 +143,26 @@ MOST_OVERHEAD = 8
 """Instructions that come with one access, at most, by the machine code around LDG: a check of bounds (ISETP, BRA), an
 address of 64 bits (up to 3), and the count, comparison and jump of a loop (3).  What there is beyond is what the kernel
 computes: the recurrence of an alignment, for instance, is integers as well."""
+
+
+def atomics(case: Case) -> Finding | None:
+    """More turns of atomic operations on global memory for the same work, beyond those in place of a load and store."""
+    was, now = case.was, case.now
+    each, each_now = (ratio(usage.atomic_turns, usage.atomics) or 1.0 for usage in (was, now))
+    is_more = each_now > each or now.global_requests + now.atomics > was.global_requests + was.atomics
+    if not is_more or not grew(was.atomic_turns, now.atomic_turns, TURN_GROWTH):
+        return None
+    evidence = [change("lanes that add to one address", each, each_now)] if each_now > each else []
+    if now.atomics > was.atomics:
+        evidence.append(change("global atomics", was.atomics, now.atomics, case.per))
+    share = was.atomic_turns / now.atomic_turns
+    fewer = now.replace(
+        atomics=min(was.atomics, now.atomics), atomic_turns=was.atomic_turns,
+        scattered_atomics=now.scattered_atomics * share,
+    )  # fmt: skip
+    waited = now.waits.get("atomic", 0) * (1 - share)
+    without = fewer.quicker(instructions=max(now.atomics - was.atomics, 0.0), waited=waited)
+    return Finding("contended atomics", tuple(evidence), without)
 
 
 def cache_hit_loss(case: Case) -> Finding | None:

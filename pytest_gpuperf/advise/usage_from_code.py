@@ -38,7 +38,9 @@ def static_usage(side: Side, run: WarpEstimate, scale: float = 1.0) -> Usage:
     An access whose address data decide is taken for coalesced and free of conflicts.
     """
     limit = limit_of(side)
-    to_global, to_shared = ([a for a in run.accesses if a.op.startswith(kind)] for kind in ("global", "shared"))
+    to_global, to_shared, atomics = (
+        [a for a in run.accesses if a.op.startswith(kind)] for kind in ("global", "shared", "atomic_global")
+    )
     known = all(a.sectors is not None for a in to_global)
     return Usage(
         issued=scale * sum(run.executed.values()),
@@ -57,6 +59,9 @@ def static_usage(side: Side, run: WarpEstimate, scale: float = 1.0) -> Usage:
         * sum(a.times * (least_wavefronts(a) if a.wavefronts is None else a.wavefronts) for a in to_shared),
         shared_ideal=scale * sum(a.times * least_wavefronts(a) for a in to_shared),
         local_requests=scale * (run.executed.get("local_load", 0) + run.executed.get("local_store", 0)),
+        atomics=scale * sum(a.times for a in atomics),
+        atomic_turns=scale * sum(a.times * (a.wavefronts or 1) for a in atomics),
+        scattered_atomics=scale * sum(a.times for a in atomics if a.wavefronts is None),
         divisions=scale * run.divisions,
         single_warp_cycles=scale * run.cycles,
         waits={name: scale * cycles for name, cycles in run.waits.items()},

@@ -13,7 +13,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     """Memory instructions of one kind that a warp executes with one pattern of addresses."""
 
     op: str
-    """Class of the instruction: ``global_load``, ``shared_store``, ..."""
+    """Class of the instruction: ``global_load``, ``shared_store``, ...; ``atomic_global`` and ``atomic_shared``."""
     bytes: int
     """Per lane."""
     times: float
@@ -23,7 +23,8 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     sectors: float | None = None
     """Sectors of 32 bytes that one touches, the warp lying along x; None: data decide, or it is shared memory."""
     wavefronts: float | None = None
-    """Wavefronts of one; None: data decide, or it is global memory."""
+    """Wavefronts of one; of an atomic of floats the lanes that want one address, at most, of another one 1.  None: data
+    decide, or it is a load or store of global memory."""
     distinct: float = 0
     """Bytes of global memory that a warp touches by these for the first time; 0 if data decide."""
     scratch: float = 0
@@ -49,7 +50,7 @@ class Site(msgspec.Struct, array_like=True):
     sectors: float | None = None
     """Of 32 bytes, per request to global memory; None: data decide, or it is none."""
     wavefronts: float | None = None
-    """Per request to shared memory; None: data decide, or it is none."""
+    """Per request to shared memory, or by an atomic; None: data decide, or it is neither."""
     waits: dict[str, float] = {}
     """Cycles that it waits, by the class of the instruction that it waits for."""
     divisions: float = 0.0

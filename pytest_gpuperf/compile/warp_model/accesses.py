@@ -12,13 +12,17 @@ from pytest_gpuperf.compile.warp_model.decode import WORD_BYTES, Step
 from pytest_gpuperf.compile.warp_model.registers import RegisterComparison
 from pytest_gpuperf.model.warp_estimate import Access, Site
 
+FLOATS = ("F16", "F32", "F64", "BF16")
+"""Types of atomics that add lane by lane where lanes want one address; integers are combined: an H200 takes as long for
+the sum or the largest of a warp as for one lane."""
 SECTOR = 32
 BANKS = 32
 DIGITS = 4
 """Significant digits of what is kept."""
-ADDRESSED = frozenset({"global_load", "global_store", "shared_load", "shared_store"})
-"""Memory whose traffic addresses decide; local memory is laid out by the hardware."""
-MEMORY = ADDRESSED | {"local_load", "local_store"}
+_PLACED = frozenset({"global_load", "global_store", "shared_load", "shared_store"})
+MEMORY = _PLACED | {"local_load", "local_store"}
+ADDRESSED = _PLACED | {"atomic"}
+"""Instructions whose addresses decide what they cost; local memory is laid out by the hardware."""
 
 
 class Pattern(NamedTuple):
@@ -63,9 +67,13 @@ class Visit:
 def pattern_of(step: Step, address: Value, active: Sequence[bool]) -> Pattern:
     """Access pattern of the instruction, by the lanes that take part."""
     size, count = step.bytes, sum(active)
+    kind = step.klass if step.klass != "atomic" else "atomic_shared" if step.operation == "ATOMS" else "atomic_global"
     if address.bits is None or not count:
-        return Pattern(step.klass, size, count)
+        return Pattern(kind, size, count)
     taken = [place for place, on in zip(lanes_of(address.bits), active, strict=True) if on]
+    if step.klass == "atomic":
+        adds_floats = any(one.startswith(FLOATS) for one in step.modifiers)
+        return Pattern(kind, size, count, None, max(Counter(taken).values()) if adds_floats else 1)
     if step.klass.startswith("shared"):
         return Pattern(step.klass, size, count, None, bank_wavefronts(taken, size))
     sectors, words = (_chunks(taken, size, chunk) for chunk in (SECTOR, min(size, WORD_BYTES)))

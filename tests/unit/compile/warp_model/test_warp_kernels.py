@@ -37,6 +37,11 @@ template <int Width> __device__ void through_tile(const float* in, float* out) {
 extern "C" __global__ void tile32(const float* in, float* out) { through_tile<32>(in, out); }
 extern "C" __global__ void tile33(const float* in, float* out) { through_tile<33>(in, out); }
 extern "C" __global__ void last_lane(float* out) { if (threadIdx.x % 32 == 31) out[threadIdx.x / 32] = 1.0f; }
+extern "C" __global__ void totals(const float* in, float* out) {
+    __shared__ float part[32];
+    atomicAdd(out + INDEX / 8, in[INDEX]);
+    atomicMax((int*)part + threadIdx.x % 2, threadIdx.x);
+}
 extern "C" __global__ void axpy_rolled(float a, const float* __restrict__ x, float* __restrict__ y, int n) {
     int stride = gridDim.x * blockDim.x;
     #pragma unroll 1
@@ -80,6 +85,8 @@ ACCESSES: list[tuple[str, str, dict[str, float | None]]] = [
     ("tile33", "shared_load", {"wavefronts": 1}),
     ("tile32", "shared_store", {"wavefronts": 1}),
     ("last_lane", "global_store", {"lanes": 1, "sectors": 1}),
+    ("totals", "atomic_global", {"lanes": 32, "wavefronts": 8, "sectors": None}),
+    ("totals", "atomic_shared", {"wavefronts": 1}),
     # four elements by each lane: two loads and a store of 128 bytes for each
     ("axpy_rolled", "global_load", {"times": 8, "sectors": 4, "distinct": 1024}),
     ("axpy_rolled", "global_store", {"times": 4, "sectors": 4, "distinct": 512}),
