@@ -10,13 +10,6 @@ import pytest
 from pytest_gpuperf.atomic_write import write_whole
 
 
-def test_the_new_content_takes_the_place_of_the_old(tmp_path: Path) -> None:
-    path = tmp_path / "näme with blanks.json"
-    write_whole(path, b"old")
-    write_whole(path, b"new")
-    assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [(path.name, b"new")]
-
-
 def test_what_cannot_be_moved_in_leaves_the_old_file_and_nothing_beside_it(tmp_path, monkeypatch) -> None:
     path = tmp_path / "file"
     write_whole(path, b"old")

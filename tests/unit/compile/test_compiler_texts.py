@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pytest_gpuperf.compile.compiler_texts import Spills, spills_in
 from pytest_gpuperf.compile.machine_code.sass import (
     CLASSES,
     Instruction,
@@ -11,19 +10,6 @@ from pytest_gpuperf.compile.machine_code.sass import (
     target_of,
     without_padding,
 )
-
-LOG = """ptxas info    : Compiling entry function '_Z2k2PdPi' for 'sm_90'
-ptxas info    : Function properties for _Z2k2PdPi
-ptxas         .     768 bytes stack frame, 980 bytes spill stores, 1004 bytes spill loads
-ptxas info    : Used 48 registers, used 2 barriers, 776 bytes cumulative stack size, 1024 bytes smem, 360 bytes cmem[0]
-ptxas info    : Function properties for helper
-ptxas         .     8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads
-"""
-
-
-def test_the_assemblers_log_is_read() -> None:
-    assert spills_in(LOG) == {"_Z2k2PdPi": Spills(980, 1004), "helper": Spills(4, 4)}
-    assert spills_in('k.cu(1): warning #177-D: variable "x" was declared but never referenced\n') == {}
 
 
 def line(address: int, opcode: str, operands: str = "", predicate: str = "", start: int = 0) -> Instruction:
