@@ -375,13 +375,6 @@ def test_variant_is_on_record_for_its_kernel_alone(suite):
     result.stdout.fnmatch_lines(["1 workload NOT-MEASURED on sm_90a: *: test_own.py::test_own [[]other[]]*"])
 
 
-def test_suite_with_nothing_but_a_variant_on_record_has_it_for_its_target(suite):
-    assert suite.run("--update-baselines", "--gpuperf-arch=sm_90a").ret == 0
-    result = suite.run(*OPEN)
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(["*sm_90a*"])
-
-
 LIMITED = HOG.replace("void hog", "void BOUNDS hog").replace(
     "    float arr", "    __shared__ float pad[WORDS];\n    float arr"
 )
