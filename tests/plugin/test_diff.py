@@ -47,12 +47,6 @@ def test_token_of_a_kernel_at_four_sizes_is_a_line_for_each_in_an_architecture(p
     assert 0 < changed_lines(project) <= 8 * RECORDS
 
 
-def test_comment_changes_no_line_and_no_figure(project: Suite, command: Command) -> None:
-    update(project, ("hog.cu", "    float s", "    // each its own\n    float s"))
-    assert changed_lines(project) == 0
-    assert command("diff") == (0, "Baselines of HEAD -> the working tree\n\nNo figure differs\n", "")
-
-
 def test_renamed_test_is_a_line_for_each_record_and_told_as_moved(project: Suite, command: Command) -> None:
     project.edit("test_hog.py", "def test_hog", "def test_many_values")
     assert command("baselines", "mv", "test_hog.py::test_hog", "test_hog.py::test_many_values")[0] == 0

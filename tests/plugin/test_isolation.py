@@ -6,7 +6,6 @@ import json
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from simulated_gpu import SimulatedGpu
 from suite_under_test import KERNEL, SIMULATED, Suite
 
 FAULT = "cudaErrorIllegalAddress: an illegal memory access was encountered"
@@ -175,11 +174,3 @@ def test_baseline_whose_own_code_breaks_the_gpu_is_named(recorded: Suite) -> Non
         "  last launched: work of the baseline  grid (8, 1, 1)*",
     ])  # fmt: skip
     result.assert_outcomes(failed=1, skipped=2)
-
-
-def test_each_test_starts_with_an_empty_memory_pool(gpu_suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    emptied: list[int] = []
-    monkeypatch.setattr(SimulatedGpu, "release_unused", lambda device: emptied.append(1))
-    gpu_suite.write("test_pool.py", "def test_one(gpu): pass\ndef test_two(gpu): pass\n")
-    gpu_suite.run("test_pool.py").assert_outcomes(passed=2)
-    assert len(emptied) == 2

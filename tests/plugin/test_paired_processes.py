@@ -94,22 +94,6 @@ def test_revision_that_is_killed_is_never_green(project: Suite, monkeypatch: pyt
 # --- against the commit on record ----------------------------------------------------------------------
 
 
-@pytest.fixture
-def recorded_project(project: Suite) -> Suite:
-    """The same with baselines, which know the commit."""
-    project.run("--update-baselines", "--gpuperf-disturbed")
-    assert (project.path / "baselines/simulated-gpu/test_suite.jsonl").exists()
-    commit(project.path, "Baselines")
-    return project
-
-
-def test_another_gpu_leaves_it_decided(recorded_project: Suite) -> None:
-    recorded_project.edit("conftest.py", "SimulatedGpu(", "SimulatedGpu(uuid='GPU-6222', ")
-    result = recorded_project.run("--gpuperf")
-    assert result.ret == 0, result.stdout.str()
-    result.stdout.fnmatch_lines(["*steps*SAME*"])
-
-
 def test_record_with_changes_beyond_its_commit_is_not_paired(project: Suite) -> None:
     project.write("test_suite.py", TEST.format(steps=EQUAL, more="") + "\n# edited\n")
     project.run("--update-baselines", "--gpuperf-disturbed")

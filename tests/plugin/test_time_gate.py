@@ -227,14 +227,6 @@ def test_accepted_slowdown_is_a_share_or_microseconds(recorded, steps, flag, sta
 # --- the machine ---------------------------------------------------------------------------------
 
 
-def test_slower_kernel_is_slower_on_another_gpu_too(recorded):
-    recorded.edit("conftest.py", "SimulatedGpu(", "SimulatedGpu(uuid='GPU-2', ")
-    slower(recorded)
-    result = recorded.run("--gpuperf", *ONE)
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["work  SLOWER *", "    tolerance *, paired,*"])
-
-
 def test_slower_machine_is_no_slower_kernel(recorded):
     """Its distance from the record is noted, with changed code and with unchanged."""
     recorded.edit("conftest.py", "SimulatedGpu(", "SimulatedGpu(slowdown=1.1, ")

@@ -145,14 +145,6 @@ def test_update_is_refused_under_ci(suite, monkeypatch):
     assert suite.baseline_files()
 
 
-def test_workloads_of_all_workers_are_recorded(suite):
-    suite.edit("test_suite.py", "[1024, 2048]", "range(1024, 4096, 256)")
-    result = suite.run("--update-baselines", ARCH, "-n", "4")
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(["13 baselines written"])
-    assert set(static_records(suite)) == {"test_other", *(f"test_work[{n}]" for n in range(1024, 4096, 256))}
-
-
 # --- on a GPU ------------------------------------------------------------------------------------
 
 WRONG = ("conftest.py", '"other": work', '"other": lambda a, b, n: None')
@@ -194,16 +186,6 @@ def test_record_has_the_rounds_of_its_run_and_the_machine_code(recorded):
     file = timed(recorded)
     assert session != file["tests"]["test_other"]["doubling"]["session"]["id"]
     assert (session, 4) == ((other := file["tests"]["test_work[1024]"]["work"])["session"]["id"], len(other["rounds"]))
-
-
-def test_files_of_one_name_in_two_folders_are_recorded_apart(gpu_suite):
-    for folder in ("one", "two"):
-        (gpu_suite.path / folder).mkdir()
-        gpu_suite.write(f"{folder}/test_same.py", TEST.replace('"other.cu"', '"../other.cu"'))
-    flags = ("--update-baselines", "--gpuperf-disturbed", "--import-mode=importlib", "-k", "other", "one", "two")
-    result = gpu_suite.run(*flags)
-    assert result.ret == 0, result.stdout.str()
-    assert len(list((gpu_suite.path / "baselines/simulated-gpu").rglob("test_same.jsonl"))) == 2
 
 
 def test_disturbed_measurement_is_refused_unless_forced(gpu_suite):
