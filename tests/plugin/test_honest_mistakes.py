@@ -35,12 +35,6 @@ def under_ci(recorded: Suite, monkeypatch: pytest.MonkeyPatch) -> Suite:
     return recorded
 
 
-@pytest.fixture
-def without_gpu(under_ci: Suite) -> Suite:
-    under_ci.write("conftest.py", "")
-    return under_ci
-
-
 # --- what is red ---------------------------------------------------------------------------------
 
 
@@ -147,14 +141,6 @@ def test_mistakes_are_remarks_on_a_desk(recorded: Suite) -> None:
     assert recorded.run("--update-baselines", "--gpuperf-open=fail").ret == 0
 
 
-def test_edit_together_with_another_compiler_is_red(without_gpu: Suite) -> None:
-    without_gpu.blame_another_compiler()
-    without_gpu.edit("work.cu", "k < STEPS", "k < 2 * STEPS")
-    result = without_gpu.run("--gpuperf")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["*the baseline was compiled by nvrtc 12.*"])
-
-
 def test_missing_record_on_each_worker_is_said_once(under_ci: Suite) -> None:
     delete_test(under_ci)
     result = under_ci.run("--gpuperf", "-n", "2")
@@ -190,13 +176,6 @@ def test_part_of_the_tests_misses_nothing(under_ci: Suite, part: str) -> None:
         assert all(f"left out {left_out} of 3 workloads" in line for line in said)
 
 
-def test_path_misses_what_was_below_it(under_ci: Suite) -> None:
-    """``pytest tests/kernels`` is what many CI jobs run."""
-    delete_test(under_ci)
-    assert under_ci.run("--gpuperf", "test_suite.py").ret == pytest.ExitCode.TESTS_FAILED
-    assert under_ci.run("--gpuperf", "test_suite.py::test_work").ret == 0
-
-
 def test_first_failure_and_last_failed_are_parts(under_ci: Suite) -> None:
     under_ci.edit("test_suite.py", "import pytest\n", "import pytest\ndef test_red():\n    assert False\n")
     for flag, left_out in (("-x", None), ("--lf", 3)):
@@ -205,17 +184,6 @@ def test_first_failure_and_last_failed_are_parts(under_ci: Suite) -> None:
         result.stdout.no_fnmatch_line("*NOT-MEASURED on*")
         if left_out:
             result.stdout.fnmatch_lines([f"partial run: it left out {left_out} of 3 workloads *"])
-
-
-def test_skip_for_want_of_a_gpu_is_a_remark_without_one(without_gpu: Suite) -> None:
-    mark("@pytest.mark.skipif(True, reason='needs a GPU')")(without_gpu)
-    result = without_gpu.run("--gpuperf")
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(
-        ["1 workload NOT-MEASURED on *: its test needs a GPU before this workload: *needs no skip"]
-    )
-    without_gpu.write("conftest.py", SIMULATED)
-    assert without_gpu.run("--gpuperf").ret == pytest.ExitCode.TESTS_FAILED
 
 
 def moved(suite: Suite, folder: str, *names: str) -> Path:

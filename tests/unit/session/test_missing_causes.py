@@ -55,6 +55,7 @@ CASES: dict[str, tuple[dict[str, Any], Ended | None, TestEvidence | None, str]] 
     "failed": ({}, Ended("failed"), evidence(), ""),
     "skipped with a GPU": ({}, Ended("skipped", "no GPU"), evidence(device=H200), f"{SKIPPED.value}: {NODE} (no GPU)."),
     "skipped without a GPU": ({}, Ended("skipped", "no CuPy"), None, f"{NEEDED_GPU.value}: {NAME} (no CuPy)."),
+    "skipped for want of one": ({}, Ended("skipped", "a GPU"), None, f"{NEEDED_GPU.value}: {NAME} (a GPU)."),
     "file broken": ({"tests": set(), "failed": {MODULE}}, None, None, ""),
     "deleted": ({"tests": set(), "selected": set()}, None, None, f"{DELETED.value}: {NODE}."),
 }  # fmt: skip
