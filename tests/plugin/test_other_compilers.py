@@ -221,8 +221,6 @@ REFUSED = {
         "from_numba takes a signature of Numba's types",
     'cuda_kernel.from_cute(cute_compiled("cute-add-4.8.1-sm_80"))':
         "add_kernel, compiled by the CuTe DSL: it is machine code for sm_80, and this GPU is sm_90",
-    "cuda_kernel.from_cute(5)":
-        "from_cute takes what cute.compile(...) returned with its machine code, not int with None: cute.compile(",
     "cuda_kernel.from_cute([])":
         "from_cute takes what cute.compile(...) returned with its machine code, not list with None: cute.compile(",
 }  # fmt: skip
