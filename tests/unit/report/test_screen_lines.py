@@ -14,7 +14,6 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Advice, Change, Judgement, TimeFigures, Verdict
 from pytest_gpuperf.options import Options
-from pytest_gpuperf.report import failures
 from pytest_gpuperf.report.document import rows_of
 from pytest_gpuperf.report.failures import RedGroups, severity, signature
 from pytest_gpuperf.report.message import LEAST_GAIN, hints_of
@@ -103,25 +102,16 @@ def failed(test: str, red: str = "", worse: float = 1.0) -> Any:
     return SimpleNamespace(**place, longrepr="words", gpuperf_red=red, gpuperf_severity=worse)
 
 
-def groups(*reports: Any, verbosity: int = 0) -> tuple[RedGroups, dict[str, list[Any]]]:
-    stats: dict[str, list[Any]] = {"failed": list(reports)}
-    reporter: Any = SimpleNamespace(stats=stats, config=SimpleNamespace(get_verbosity=lambda: verbosity))
-    return RedGroups(reporter), stats
-
-
 def test_many_alike_are_one_message_and_all_are_counted_in_the_end() -> None:
-    reports = [failed(f"test_a[{n}]", "stack", worse=1 + n / 100) for n in range(64)]
-    own = failed("test_own")
-    found, stats = groups(*reports, own)
+    reports, own = [failed(f"test_a[{n}]", "stack", worse=1 + n / 100) for n in range(64)], failed("test_own")
+    reporter: Any = SimpleNamespace(stats={"failed": [*reports, own]}, config=SimpleNamespace(get_verbosity=lambda: 0))
+    found = RedGroups(reporter)
     found.leave(found.named)
-    assert [report.location[2] for report in stats["failed"]] == ["test_own", "test_a[63] and 63 more like it"]
+    named = [report.location[2] for report in reporter.stats["failed"]]
+    assert named == ["test_own", "test_a[63] and 63 more like it"]
     found.leave(found.failed)
-    assert stats["failed"] == [*reports, own]
+    assert reporter.stats["failed"] == [*reports, own]
     assert reports[63].location[2] == "test_a[63]"
-    for those, verbosity in ((reports[: failures.LEAST_FAILURES - 1], 0), (reports, 1)):  # few, and -v
-        found, stats = groups(*those, verbosity=verbosity)
-        found.leave(found.named)
-        assert stats["failed"] == those
 
 
 def judged(name: str = "w", before: float = 1, after: float = 2, what: str = "stack frame") -> Judgement:
