@@ -143,6 +143,8 @@ class Suite:
     def __init__(self, pytester: pytest.Pytester) -> None:
         self.pytester = pytester
         self.path = pytester.path
+        self.times = self.path / "baselines/simulated-gpu/test_suite.jsonl"
+        """Where times are on record."""
         self._writes = 0
         self.write("work.cu", KERNEL)
         self.write("other.cu", OTHER)
@@ -185,7 +187,7 @@ class Suite:
 
     def counters(self) -> dict[str, dict[str, float]]:
         """Counters on record, by test; each has one workload."""
-        tests = read_evidence(self.path / "baselines/simulated-gpu/test_suite.jsonl")["tests"]
+        tests = read_evidence(self.times)["tests"]
         return {test: next(iter(work.values())).get("counters", {}) for test, work in tests.items()}
 
     def judgements(self) -> list[dict[str, Any]]:

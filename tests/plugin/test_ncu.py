@@ -27,12 +27,8 @@ def mark(suite, test, metrics):
     suite.edit("test_suite.py", f"def {test}", f"@pytest.mark.gpuperf(metrics={metrics})\ndef {test}")
 
 
-def evidence(suite):
-    return suite.path / "baselines/simulated-gpu/test_suite.jsonl"
-
-
 def rounds(suite):
-    tests = read_evidence(evidence(suite))["tests"]
+    tests = read_evidence(suite.times)["tests"]
     return {test: next(iter(work.values()))["rounds"] for test, work in tests.items()}
 
 
@@ -248,11 +244,11 @@ def test_metrics_by_flag_and_marker_need_no_second_process_and_those_of_a_call_d
 
 def scale_on_record(suite, factors):
     """Those of the own metric, by test."""
-    tree = read_evidence(evidence(suite))
+    tree = read_evidence(suite.times)
     for test, factor in factors.items():
         for work in tree["tests"][test].values():
             work["counters"][OWN] *= factor
-    write_evidence(evidence(suite), tree)
+    write_evidence(suite.times, tree)
 
 
 def test_own_metric_gates_by_its_tolerance_and_informs_without_one(counted):
@@ -282,7 +278,7 @@ def test_counters_are_taken_three_times_and_those_that_differ_get_a_band(ncu_sui
     ])  # fmt: skip
     assert len(ncu_suite.ncu_calls()) == 3
     assert rounds(ncu_suite) == before
-    (other,) = read_evidence(evidence(ncu_suite))["tests"]["test_other"].values()
+    (other,) = read_evidence(ncu_suite.times)["tests"]["test_other"].values()
     least, most = other["counter_ranges"][INSTRUCTIONS]
     assert (least / other["counters"][INSTRUCTIONS], most / least) == pytest.approx((1 / 1.01, 1.02))
     assert "gpu__time_duration.sum" not in other["counter_ranges"]
@@ -292,7 +288,7 @@ def test_counters_are_taken_three_times_and_those_that_differ_get_a_band(ncu_sui
 
 
 def test_first_recording_takes_times_and_counters_of_tests_that_pass(ncu_suite):
-    evidence(ncu_suite).unlink()
+    ncu_suite.times.unlink()
     ncu_suite.edit("test_suite.py", "assert result.time_ns > 0", "assert size == 1024")
     result = ncu_suite.run("--update-baselines", "--gpuperf-ncu", "--gpuperf-disturbed")
     result.assert_outcomes(failed=1, passed=2)
@@ -300,7 +296,7 @@ def test_first_recording_takes_times_and_counters_of_tests_that_pass(ncu_suite):
     found = ncu_suite.counters()
     assert set(found) == {"test_work[1024]", "test_other"}
     assert all(counters[INSTRUCTIONS] > 0 for counters in found.values())
-    assert f'"{INSTRUCTIONS}":[' not in evidence(ncu_suite).read_text(), "equal takes have no range"
+    assert f'"{INSTRUCTIONS}":[' not in ncu_suite.times.read_text(), "equal takes have no range"
 
 
 # --- unavailable: the run says why and what to do, and goes on without them ------------------------
@@ -320,7 +316,7 @@ def test_reason_and_remedy_are_said_once_and_the_rest_goes_on(ncu_suite, monkeyp
     alone = ncu_suite.run("--gpuperf-ncu")
     assert alone.ret == 10
     alone.stdout.fnmatch_lines(["*ERR_NVGPUCTRPERM*", "ERROR: nothing was counted: 3 tests ran and have no counters*"])
-    evidence(ncu_suite).unlink()
+    ncu_suite.times.unlink()
     assert ncu_suite.run("--update-baselines", "--gpuperf-ncu", "--gpuperf-disturbed").ret == 0
     assert set(ncu_suite.counters()) == {"test_work[1024]", "test_work[2048]", "test_other"}
 

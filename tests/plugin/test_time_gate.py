@@ -26,23 +26,19 @@ def slower(suite, steps=104):
     suite.edit("test_suite.py", "-DSTEPS=100", f"-DSTEPS={steps}")
 
 
-def evidence(suite):
-    return suite.path / "baselines/simulated-gpu/test_suite.jsonl"
-
-
 def record_of(suite, test=WORK):
     """The time baseline of a test's one workload."""
-    (record,) = read_evidence(evidence(suite))["tests"][test].values()
+    (record,) = read_evidence(suite.times)["tests"][test].values()
     return record
 
 
 def edit_record(suite, test, **changes):
     """Change the same on disk; a dict is merged with what is there."""
-    tree = read_evidence(evidence(suite))
+    tree = read_evidence(suite.times)
     (record,) = tree["tests"][test].values()
     for name, value in changes.items():
         record[name] = {**record[name], **value} if isinstance(value, dict) else value
-    write_evidence(evidence(suite), tree)
+    write_evidence(suite.times, tree)
 
 
 # --- SAME, FASTER, SLOWER ------------------------------------------------------------------------
@@ -137,7 +133,7 @@ def test_cooperative_launches_and_clusters_are_launched_as_recorded(gpu_suite):
     gpu_suite.edit("conftest.py", "work})", "work}))\n    return DEVICES[0]\n\nDEVICES = []" + COOPERATIVE)
     gpu_suite.edit("test_suite.py", "args=(a, b, 512)", "args=(a, b, 512), cooperative=True, cluster=2, pdl=True")
     gpu_suite.run(*RECORD, "-k", "other").assert_outcomes(passed=1)
-    assert "shared=0 cooperative cluster=(2, 1, 1) pdl" in evidence(gpu_suite).read_text()
+    assert "shared=0 cooperative cluster=(2, 1, 1) pdl" in gpu_suite.times.read_text()
     result = gpu_suite.run("--gpuperf", "-k", "other")
     result.stdout.fnmatch_lines(["*doubling*UNCHANGED", "launched as: [[](True, '(2, 1, 1)', True)[]]"])
     gpu_suite.edit("test_suite.py", "cooperative=True, cluster=2, pdl=True", "cluster=1")
@@ -198,7 +194,7 @@ def test_arguments_that_cannot_be_formed_again_are_not_comparable(recorded):
     """Arrays of other shapes, and what is no argument."""
     slower(recorded, 170)
     recorded.edit("test_suite.py", "gpu.random(size,", "gpu.random(size + 64 * (size == 2048),")
-    evidence(recorded).write_text(evidence(recorded).read_text().replace("int32=1024", "object=7"))
+    recorded.times.write_text(recorded.times.read_text().replace("int32=1024", "object=7"))
     result = recorded.run("--gpuperf", "--gpuperf-open=fail", "-k", "work")
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(["work  NOT-COMPARABLE *", "*cannot be launched as recorded: *argument 3 was '*"])
@@ -349,10 +345,10 @@ MOST_LAUNCHES = 70
 @pytest.fixture
 def long(recorded):
     """Its record and its kernel take about a second, 8 ms of the host's; launches are counted over all processes."""
-    content = read_evidence(evidence(recorded))
+    content = read_evidence(recorded.times)
     work = content["tests"]["test_work[1024]"]["work"]
     work["rounds"] = [one * SECOND for one in work["rounds"]]
-    write_evidence(evidence(recorded), content)
+    write_evidence(recorded.times, content)
     launches = recorded.path / "launches"
     recorded.edit("conftest.py", "SimulatedGpu(", f"SimulatedGpu(slowdown={SECOND}, sample_sd=0.0005, ")
     recorded.edit(

@@ -71,12 +71,8 @@ def change(project: Suite, shared_folder: Path) -> Suite:
     return project
 
 
-def records(suite: Suite) -> Path:
-    return suite.path / "baselines/simulated-gpu/test_suite.jsonl"
-
-
 def cubin_on_record(suite: Suite) -> str:
-    return str(read_evidence(records(suite))["tests"]["test_work[1024]"]["work"]["cubin"])
+    return str(read_evidence(suite.times)["tests"]["test_work[1024]"]["work"]["cubin"])
 
 
 def noted(suite: Suite) -> dict[str, set[str]]:
@@ -156,10 +152,10 @@ def swap(suite: Suite) -> None:
     path = cubin_path(suite.path / "baselines", sha256)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(compressed(cubin))
-    content = read_evidence(records(suite))
+    content = read_evidence(suite.times)
     content["tests"]["test_work[1024]"]["work"]["cubin"] = sha256
     content["tests"]["test_work[2048]"]["work"]["symbol"] = "slow"
-    write_evidence(records(suite), content)
+    write_evidence(suite.times, content)
 
 
 @pytest.mark.parametrize("flags", [("--gpuperf",), ("--gpuperf", "--gpuperf-time=all")], ids=["changed", "unchanged"])
