@@ -303,7 +303,7 @@ def test_first_recording_takes_times_and_counters_of_tests_that_pass(ncu_suite):
 
 
 def test_reason_and_remedy_are_said_once_and_the_rest_goes_on(ncu_suite, monkeypatch):
-    """tests/unit/counters/test_failures.py has the words of ncu."""
+    """tests/unit/counters/test_run_ncu.py has the words of ncu."""
     monkeypatch.setenv("STAND_IN_NCU_REFUSED", "1")
     reason = "this user may not read the GPU's performance counters (ERR_NVGPUCTRPERM)"
     result = ncu_suite.run(*GATE)
