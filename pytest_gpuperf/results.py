@@ -142,7 +142,9 @@ class Results:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         handed_over: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
-        opened = stash.run_of(session.config).opened
+        run = stash.run_of(session.config)
+        run.end_second_process()  # before its hooks would overwrite files that those of this run write
+        opened = run.opened
         if opened is not None and self.found is not None:
             self.found.models, self.found.archs = {opened.facts.slug}, {opened.facts.arch}
         if handed_over is not None and self.found is not None:

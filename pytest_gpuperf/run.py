@@ -41,6 +41,7 @@ from pytest_gpuperf.test_record import CheckedOnly
 if TYPE_CHECKING:
     from pytest_gpuperf.counters.exchange import Collected
     from pytest_gpuperf.judge.time_verdict import Suspect
+    from pytest_gpuperf.process.serving import ServingChild
     from pytest_gpuperf.timing.process_reference import Link
 
 
@@ -50,6 +51,8 @@ class Run:
     def __init__(self, config: pytest.Config, options: Options, results: Results | None = None) -> None:
         self.config = config
         self.options = options
+        self.environ = dict(os.environ)
+        """Before the first test, which may set variables for itself."""
         self.no_device: NoDevice | None = None
         """Why there is no GPU; None while there is one, or before the first question."""
         self.when_opened: Callable[[], None] = lambda: None
@@ -60,6 +63,8 @@ class Run:
         """The collected tests of this process; in the one that reports, the results of all processes."""
         self.outcome = Outcome()
         """Results that the end of the run reports."""
+        self.second_process: ServingChild | None = None
+        """The one that confirms what is slower in this one, from the first on."""
         self.confirmed = 0
         """Tests of callables of which fresh processes have confirmed a regression."""
         self.link: Link | None = None
@@ -172,7 +177,7 @@ class Run:
         """For a process that uses the GPU while this one holds it, and that is itself no pytest-xdist worker."""
         gpu = self.device.facts.uuid
         visible = {} if self.number is None else {"CUDA_VISIBLE_DEVICES": gpu}
-        return {**os.environ, **visible, HELD_VARIABLE: gpu}
+        return {**self.environ, **visible, HELD_VARIABLE: gpu}
 
     @property
     def measured_peaks(self) -> dict[str, float]:
@@ -242,6 +247,12 @@ class Run:
     def gated_tests(self) -> int:
         """That the run collected, at least one."""
         return max(len(self.results.gated), 1)
+
+    def end_second_process(self, *grace_s: float) -> None:
+        """The next suspect starts another one."""
+        child, self.second_process = self.second_process, None
+        if child is not None:
+            child.close(*grace_s)
 
     def pop_suspects(self) -> list[Suspect]:
         """Those of the test that ends, which wait no more."""

@@ -52,7 +52,7 @@ class RevisionProcess:
                 folder=folder, revision=revision, reading=reading, writing=writing, worker=run.number
             ))  # fmt: skip
 
-        self.child = ServingChild(command, start if start.is_dir() else revision.tree, os.environ)
+        self.child = ServingChild(command, start if start.is_dir() else revision.tree, run.environ)
         """Its link is for the samples of the workload at which it waits, too."""
 
     def tests(self) -> frozenset[str]:

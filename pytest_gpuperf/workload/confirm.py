@@ -6,7 +6,6 @@ other process runs the same gate, at a looser error rate, and leaves what it fou
 
 from __future__ import annotations
 
-import functools
 import secrets
 import time
 from collections.abc import Mapping, Sequence
@@ -21,7 +20,8 @@ from pytest_gpuperf.model.task import ConfirmTask, ConfirmTest, SuspectPlace
 from pytest_gpuperf.model.time_record import CALLABLE
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.process.children import child_command
-from pytest_gpuperf.process.serving import GRACE_S, ServingChild
+from pytest_gpuperf.process.serving import ServingChild
+from pytest_gpuperf.results import may_measure
 from pytest_gpuperf.revision.against import AGAINST
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import TestRecord
@@ -98,7 +98,8 @@ def _in_another_process(
         other_first=paired[0] if paired and secrets.randbits(1) else None,
     )  # fmt: skip
     if paired:
-        end_process(item.config)
+        run.end_second_process()
+    is_fresh = run.second_process is None
     if AGAINST in item.config.stash:
         item.config.stash[AGAINST].save_evidence()
     run.give_memory_back()  # the child needs as much memory as this test did
@@ -108,52 +109,44 @@ def _in_another_process(
             link.send(request)
             while isinstance(answer := link.receive(Confirmation | TestEnded, limit_s), Confirmation):
                 found[answer.place] = answer
+        if answer.last:
+            run.end_second_process()
+        why = f"in a second process: {answer.why}" if answer.why else "the second process did not reach this workload"
     except LockError as error:
         return found, f"a second process could not be started ({error})"
     except OtherSideLost as problem:
-        return found, _lost(item, problem)
-    if answer.last:
-        end_process(item.config)
-    why = f"in a second process: {answer.why}" if answer.why else "the second process did not reach this workload"
-    return found, why
-
-
-# --- the second process of this one ----------------------------------------------------------------
-
-CONFIRMING: pytest.StashKey[ServingChild] = pytest.StashKey()
+        why = f"a second process: {_lost(item, run, problem)}"
+    except BaseException:  # Ctrl-C, or another plugin's limit of time: it is in the middle of this test
+        run.end_second_process(0.0)
+        raise
+    if is_fresh or len(found) == len(suspects):
+        return found, why
+    run.end_second_process()  # what its earlier tests left may be the cause: a fixture that can be set up once
+    return _in_another_process(item, run, suspects)
 
 
 def _process_for(item: pytest.Item, run: Run) -> ServingChild:
     """The second process, started at its first use.  Raises ``OtherSideLost``."""
-    config = item.config
-    if CONFIRMING not in config.stash:
+    if run.second_process is None:
 
         def command(folder: Path, reading: int, writing: int) -> list[str]:
             task = ConfirmTask(folder=folder, reading=reading, writing=writing)
-            return child_command(config, task, [item.nodeid])
+            measuring = [one.nodeid for one in item.session.items if may_measure(one)]
+            return child_command(run.config, task, [*measuring, item.nodeid])
 
-        config.stash[CONFIRMING] = ServingChild(command, config.invocation_params.dir, run.child_environment())
-        config.add_cleanup(functools.partial(end_process, config))
-    return config.stash[CONFIRMING]
+        run.second_process = ServingChild(command, run.config.invocation_params.dir, run.child_environment())
+    return run.second_process
 
 
-def _lost(item: pytest.Item, problem: OtherSideLost) -> str:
+def _lost(item: pytest.Item, run: Run, problem: OtherSideLost) -> str:
     """Give the second process up: why."""
-    if CONFIRMING not in item.config.stash:
-        return f"a second process: {problem}"
-    child = item.config.stash[CONFIRMING]
-    why = f"a second process: {child.explained(problem)}"
+    child = run.second_process
+    if child is None:  # it was not started
+        return str(problem)
+    why = child.explained(problem)
     item.add_report_section("call", "gpuperf confirmation", "\n".join(child.last_output()))
-    end_process(item.config, 0.0)
+    run.end_second_process(0.0)
     return why
-
-
-def end_process(config: pytest.Config, grace_s: float = GRACE_S) -> None:
-    """End the second process; the next suspect starts another one."""
-    if CONFIRMING in config.stash:
-        child = config.stash[CONFIRMING]
-        del config.stash[CONFIRMING]
-        child.close(grace_s)
 
 
 def _replace(test: TestRecord, judgement: Judgement) -> None:

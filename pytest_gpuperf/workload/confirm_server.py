@@ -27,26 +27,20 @@ def send_finding(run: Run, finding: Confirmation) -> None:
 
 
 class ConfirmServer(TestServer):
-    """Confirms the suspects of one test after another; it collects the file of a test when that is asked for."""
+    """Confirms the suspects of one test after another, also of a test that a setting or a splitter leaves out here."""
 
     def __init__(self, config: pytest.Config, task: ConfirmTask) -> None:
         super().__init__(config, Link(task.reading, task.writing))
         self._items: dict[str, pytest.Item] = {}
 
-    def serve(self, session: pytest.Session) -> None:
-        self._items = {item.nodeid: item for item in session.items}
+    def pytest_itemcollected(self, item: pytest.Item) -> None:
+        self._items[item.nodeid] = item
+
+    def serve(self, session: pytest.Session) -> None:  # noqa: ARG002 it has noted all tests, the session the chosen ones
         while not self.run.gpu_lost:
             request = self.link.receive(ConfirmTest)
-            self._collect(session, request.node_id)
             known = request.node_id in self._items
             self.link.send(self._confirmed(request) if known else self.unknown(request.node_id))
-
-    def _collect(self, session: pytest.Session, node_id: str) -> None:
-        module = node_id.partition("::")[0]
-        if not any(known.startswith(f"{module}::") for known in self._items):
-            self.config.args[:] = [str(self.config.rootpath / module)]
-            self.config.hook.pytest_collection(session=session)
-            self._items |= {item.nodeid: item for item in session.items}
 
     def _confirmed(self, request: ConfirmTest) -> TestEnded:
         run = self.run

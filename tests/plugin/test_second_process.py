@@ -48,16 +48,34 @@ def test_worker_hands_on_the_command_line_of_its_controller(slower):
     assert ", in two processes; " in printed, printed
 
 
+FOLDER = """
+import os, pytest
+from simulated_gpu import confirms
+@pytest.fixture
+def set_once(monkeypatch):
+    assert "OF_ONE_TEST" not in os.environ
+    monkeypatch.setenv("OF_ONE_TEST", "1")
+
+def pytest_collection_modifyitems(config, items):
+    del items[4 - confirms(config):]  # as a splitter does
+
+def pytest_sessionfinish(session):
+    with open("ended", "a") as file:
+        file.write(f"{confirms(session.config)} ")
+"""
+
+
 def test_one_process_confirms_the_tests_of_all_files(recorded):
-    recorded.write("test_more.py", (recorded.path / "test_suite.py").read_text())
-    recorded.run("--update-baselines", "--gpuperf-disturbed")
-    for name in ("test_suite.py", "test_more.py"):
-        recorded.edit(name, "-DSTEPS=100", "-DSTEPS=120")
-    recorded.in_second_process("open('processes', 'a').write(str(__import__('os').getpid()) + ' ')")
-    printed = recorded.run("--gpuperf", "-k", "work").stdout.str()
-    assert printed.count(", in two processes; ") == 4
-    processes = (recorded.path / "processes").read_text().split()
-    assert (len(processes), len(set(processes))) == (4, 1)
+    """It ends before this one, for files that both write; it has fixtures of folders, and no variables of one test."""
+    tests = recorded.path.joinpath("test_suite.py").read_text().partition("def test_other")[0]
+    tests = tests.replace("work.cu", "../work.cu").replace("gpu,", "gpu, set_once,")
+    recorded.write("below/conftest.py", FOLDER)
+    for steps, flags in ((100, ("--update-baselines", "--gpuperf-disturbed")), (120, ("--gpuperf",))):
+        for name in ("below/test_a.py", "below/test_b.py"):
+            recorded.write(name, tests.replace("=100", f"={steps}"))
+        printed = recorded.run("below", *flags).stdout.str()
+    assert printed.count(", in two processes; ") == 4, printed
+    assert (recorded.path / "ended").read_text() == "False True False "
 
 
 # --- it says otherwise, or nothing ---------------------------------------------------------------

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import msgspec
 import pytest
@@ -47,17 +48,17 @@ class Test:
         self.record = TestRecord("test_a.py", "test_a")
         self.requests: list[ConfirmTest] = []
         self.sections: list[str] = []
-        self.answers: list[list[Confirmation | TestEnded | OtherSideLost]] = []
+        self.answers: list[list[Confirmation | TestEnded | BaseException]] = []
         """To each request, in their order; then the test ends."""
         self.processes = 0
         self.no_process: Exception | None = None
         self.lock: Any = contextlib.nullcontext
         self.item: Any = SimpleNamespace(
-            nodeid="test_a.py::test_a", config=SimpleNamespace(stash=pytest.Stash(), add_cleanup=lambda _: None),
+            nodeid="test_a.py::test_a",
+            config=SimpleNamespace(stash=pytest.Stash(), invocation_params=SimpleNamespace(dir="here")),
             add_report_section=lambda when, name, text: self.sections.append(text),
         )  # fmt: skip
-        self.item.config.invocation_params = SimpleNamespace(dir="here")
-        self.run: Any = Run(SimpleNamespace(stash=pytest.Stash()), Options())  # type: ignore[arg-type]
+        self.run: Any = Run(self.item.config, Options())
         self.run.give_memory_back, self.run.child_environment = (lambda: None), dict
         self.run.device = SimpleNamespace(lock=lambda: self.lock())
         self.link = self.child = self
@@ -75,7 +76,7 @@ class Test:
 
     def receive(self, kind: object, limit_s: float) -> Any:
         answer = next(self._left, TestEnded(why=""))
-        if isinstance(answer, OtherSideLost):
+        if isinstance(answer, BaseException):
             raise answer
         return answer
 
@@ -85,8 +86,8 @@ class Test:
     def last_output(self) -> list[str]:
         return ["E   MemoryError"]
 
-    def close(self, grace_s: float) -> None:
-        pass
+    def close(self, *grace_s: float) -> None:
+        self.grace_s = grace_s
 
     def settled(
         self, verdict: Verdict = Verdict.SLOWER, final_verdict: Settle = confirmed, identity: Identity = CODE
@@ -107,10 +108,6 @@ def test(monkeypatch: pytest.MonkeyPatch) -> Test:
     return Test(monkeypatch)
 
 
-def taken() -> Any:
-    raise LockError("it is taken")
-
-
 def finding(kind: EvidenceKind = "time", **fields: Any) -> Confirmation:
     return Confirmation(place=SuspectPlace(key=KEY, kind=kind), **{"identity": CODE, "time_ns": 5.0, **fields})
 
@@ -124,11 +121,8 @@ def test_what_a_second_process_finds_settles_it(test: Test) -> None:
     assert [[one.key for one in request.places] for request in test.requests] == [[KEY]]
 
 
-@pytest.mark.parametrize(("fields", "processes", "counted"), [({}, 1, 0), ({"launch": CALLABLE}, 3, 3)])
-def test_callables_alone_want_a_fresh_process_each(
-    test: Test, fields: dict[str, str], processes: int, counted: int
-) -> None:
-    identity = msgspec.structs.replace(CODE, **fields)
+@pytest.mark.parametrize(("identity", "processes", "counted"), [(CODE, 1, 0), (PAIRED, 3, 3)])
+def test_callables_alone_want_fresh_processes(test: Test, identity: Identity, processes: int, counted: int) -> None:
     test.answers = [[finding(identity=identity)] for _ in range(3)]
     for _ in range(3):
         test.settled(identity=identity)
@@ -146,8 +140,8 @@ def test_an_acquittal_is_no_confirmed_test(test: Test) -> None:
     (3, "in two processes"), (9, "not confirmed: the second process did not reach this workload"),
 ])  # fmt: skip
 def test_further_processes_are_asked_until_it_is_settled(test: Test, enough: int, reason: str) -> None:
-    test.answers = [[finding(time_ns=float(number))] for number in range(3)]
-    found = test.settled(final_verdict=lambda left: confirmed(left) if len(left) == enough else None)
+    test.answers = [[finding(time_ns=float(number), identity=PAIRED)] for number in range(3)]
+    found = test.settled(identity=PAIRED, final_verdict=lambda left: confirmed(left) if len(left) == enough else None)
     assert ((*found.notes, found.reason)[0], len(test.requests)) == (reason, min(enough, 4))
 
 
@@ -158,7 +152,7 @@ UNSETTLED: dict[str, tuple[dict[str, Any], str]] = {
                "in a second process: its test fails there: ValueError"),
     "ended": ({"answers": [[LOST]]}, "a second process: the other process has ended (pytest exit status 3)"),
     "not started": ({"no_process": LOST}, "a second process: the other process has ended"),
-    "no GPU": ({"lock": taken}, "a second process could not be started (it is taken)"),
+    "no GPU": ({"lock": Mock(side_effect=LockError("taken"))}, "a second process could not be started (taken)"),
     "other code": ({"answers": [[finding(identity=msgspec.structs.replace(CODE, code="c1" * 32))]]},
                    "a second process ran other code or other arguments: seed random inputs"),
     "obstacle": ({"answers": [[finding(problem="its baseline was removed")]]},
@@ -175,7 +169,19 @@ def test_unconfirmed_loss_stands_and_gain_does_not(test: Test, case: str, was: V
     assert found.verdict is verdict
     assert (*found.notes, found.reason)[0] == f"not confirmed: {why}"
     assert test.sections == (["E   MemoryError"] if case == "ended" else [])
-    assert confirm.CONFIRMING not in test.item.config.stash or case in ("not reached", "other code", "obstacle")
+    assert test.run.second_process is None or case in ("not reached", "other code", "obstacle")
+
+
+def test_fresh_process_is_asked_where_one_that_ran_other_tests_is_silent(test: Test) -> None:
+    test.answers = [[finding()], [TestEnded(why="its test fails there: a group exists already")], [finding()]]
+    assert [test.settled().reason, test.settled().reason, test.processes] == [*["in two processes"] * 2, 2]
+
+
+def test_process_that_was_interrupted_in_a_test_is_ended_at_once(test: Test) -> None:
+    test.answers = [[KeyboardInterrupt()]]
+    with pytest.raises(KeyboardInterrupt):
+        test.settled()
+    assert (test.grace_s, test.run.second_process) == ((0.0,), None)
 
 
 def test_only_so_many_callables_are_confirmed(test: Test) -> None:
