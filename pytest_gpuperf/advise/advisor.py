@@ -17,7 +17,7 @@ from pytest_gpuperf.advise.cost import changed, costs, measured, whole
 from pytest_gpuperf.advise.usage_from_code import comparable_estimates, scale_of, static_usage
 from pytest_gpuperf.advise.usage_from_counters import alike, busy_parts, complete, counted_usage
 from pytest_gpuperf.device.discovery import nominal_facts
-from pytest_gpuperf.judge.static_weight import CLEARLY, StaticEstimate, gains
+from pytest_gpuperf.judge.static_weight import StaticEstimate, gains
 from pytest_gpuperf.model.verdict import Advice, Change
 
 RULES: tuple[Callable[[Case], Finding | None], ...] = (
@@ -92,8 +92,8 @@ def proven_causes(before: Side, after: Side) -> tuple[Change, ...]:
         accesses = [[a for a in one.accesses if a.op.startswith(kind)] for one in estimates]
         return all(each and all((a.sectors, a.wavefronts) != (None, None) for a in each) for each in accesses)
 
-    found = (finding for finding in _proven(case, exact("shared"), exact("global")) if finding is not None)
-    return tuple(finding.evidence[0] for finding in found if not _is_price(case, finding))
+    found = _proven(case, exact("shared"), exact("global"))
+    return tuple(finding.evidence[0] for finding in found if finding is not None)
 
 
 def _proven(case: Case, of_shared: bool, of_global: bool) -> Iterator[Finding | None]:
@@ -110,15 +110,6 @@ def _proven(case: Case, of_shared: bool, of_global: bool) -> Iterator[Finding | 
     as_much = (case.was.global_bytes or 0) >= (case.now.global_bytes or 0)
     if of_global and narrowed and as_much and doubled(lambda usage: usage.global_requests):
         yield memory_rules.lost_vectorisation(case)
-
-
-def _is_price(case: Case, finding: Finding) -> bool:
-    """Whether the version would clearly gain without this cause, and by more than it loses with it.
-
-    Something else got better then, and this was paid for it: which of the two weighs more, rough estimates cannot say.
-    """
-    was, now, without = (whole(costs(usage, case.after.arch)) for usage in (case.was, case.now, finding.without))
-    return without <= CLEARLY * was and without * now <= was * was
 
 
 def estimate_change(before: Side, after: Side) -> StaticEstimate | None:
