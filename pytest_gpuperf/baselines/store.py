@@ -66,7 +66,6 @@ class Baselines:
         """Reads everything anew at its next use."""
         self._loaded: dict[tuple[str, str], Records] = {}
         self._tests: dict[tuple[str, str], dict[str, dict[str, dict[str, Any]]]] = {}
-        self._profiles: dict[tuple[str, str, str], dict[str, StaticProfile]] = {}
         self._places: list[tuple[str, str]] | None = None
         self._workloads: dict[Key, WorkloadRecords] | None = None
 
@@ -111,13 +110,9 @@ class Baselines:
         return self._by_compiler(target, key.module).get(toolchain, {}).get(key.test, {})
 
     def profiles(self, arch: str, module: str, toolchain: str) -> dict[str, StaticProfile]:
-        """Profiles of a module's kernels by the hash of their code: kept, since every kernel of a test asks."""
-        place = arch, module, toolchain
-        if place not in self._profiles:
-            tests = self._by_compiler(arch, module).get(toolchain, {}).values()
-            profiles = (record.profile for works in tests for record in works.values())
-            self._profiles[place] = {one.code_hash: one for one in profiles}
-        return self._profiles[place]
+        """Profiles of a module's kernels by the hash of their code."""
+        tests = self._by_compiler(arch, module).get(toolchain, {}).values()
+        return {record.profile.code_hash: record.profile for works in tests for record in works.values()}
 
     def workloads(self) -> dict[Key, WorkloadRecords]:
         """All that is recorded."""

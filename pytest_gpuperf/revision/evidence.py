@@ -31,7 +31,7 @@ class RevisionBaselines(BaselineStore):
         for place, new in update.by_file().items():
             self._loaded[place] = {**self._loaded.get(place, {}), **new}
             self._tests.pop(place, None)
-        self._profiles, self._places, self._workloads = {}, None, None
+        self._places, self._workloads = None, None
         self._code |= {hashlib.sha256(cubin).hexdigest(): cubin for cubin in update.cubins}
         self._unwritten[node_id] = update
 
