@@ -13,8 +13,6 @@ from pytest_gpuperf.model.warp_estimate import Access, Site, WarpEstimate
 
 WAVEFRONT_BYTES = 128
 """What the 32 banks of shared memory deliver in one pass."""
-EVERY_INSTRUCTION_ONCE = 0
-"""In the place of a model's version: no walk, but every instruction counted once."""
 
 
 def comparable_estimates(before: Side, after: Side) -> tuple[WarpEstimate, WarpEstimate] | None:
@@ -28,8 +26,9 @@ def comparable_estimates(before: Side, after: Side) -> tuple[WarpEstimate, WarpE
 
 
 def _without_walk(profile: StaticProfile) -> WarpEstimate:
+    """Every instruction counted once."""
     counts = {name: float(count) for name, count in profile.opcodes.items()}
-    return WarpEstimate(model=EVERY_INSTRUCTION_ONCE, executed=counts, cycles=profile.instructions)
+    return WarpEstimate(model=0, executed=counts, cycles=profile.instructions)
 
 
 def static_usage(side: Side, run: WarpEstimate, scale: float = 1.0) -> Usage:

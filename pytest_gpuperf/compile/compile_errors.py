@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from pytest_gpuperf.errors import GpuperfError
+from pytest_gpuperf.formatting import first_of
 
 MOST_LOG_LINES = 16
 """Of a compiler that a message quotes: a file of a whole program has a hundred errors, all for one reason."""
@@ -55,10 +56,9 @@ class UnknownKernel(CompileProblem):
         """Names of the kernels there are; empty too if the source was not compiled that far."""
         message = f'no kernel "{name}" in {file}'
         if self.available:
-            more = len(self.available) - MOST_KERNELS
-            listed = ", ".join(self.available[:MOST_KERNELS]) + (f" and {more} more" if more > 0 else "")
             near = difflib.get_close_matches(name, self.available, n=2)
-            message += f"; there {'is' if len(self.available) == 1 else 'are'}: {listed}"
+            message += f"; there {'is' if len(self.available) == 1 else 'are'}: "
+            message += first_of(self.available, MOST_KERNELS)
             message += f". Did you mean {' or '.join(near)}?" if near else ""
         elif available is not None:
             message += (

@@ -91,9 +91,7 @@ def is_branch(step: Step) -> bool:
 
 def condition_of(step: Step) -> Operand | None:
     """Of a branch: its guard, or, on later architectures, a uniform predicate among its operands."""
-    if step.guard is not None:
-        return step.guard
-    return next(iter(step.predicates), None)
+    return step.guard or next(iter(step.predicates), None)
 
 
 class Lanes(NamedTuple):

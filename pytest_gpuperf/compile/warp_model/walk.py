@@ -10,10 +10,11 @@ The first warp of a block represents all of them, unless the thread's index deci
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 
 from pytest_gpuperf.compile.machine_code.sass import INSTRUCTION_BYTES, Instruction
 from pytest_gpuperf.compile.warp_model.accesses import ADDRESSED, Visit, accesses_of, pattern_of, rounded, sites_of
@@ -44,24 +45,21 @@ BLOCK_VISITS = 5_000
 """Instructions walked for them, some hundredths of a second."""
 
 
+@dataclasses.dataclass
 class DecodedKernel:
     """A kernel's instructions, taken apart, those of the functions it calls behind its own."""
 
-    def __init__(
-        self,
-        instructions: Sequence[Instruction],
-        arch: str,
-        parameters: Sequence[Parameter],
-        parameter_base: int,
-        constants: bytes = b"",
-    ) -> None:
-        """``parameter_base`` is where the parameters begin in constant bank 0; ``constants`` are those of bank 2."""
+    instructions: dataclasses.InitVar[Sequence[Instruction]]
+    arch: str
+    parameters: Sequence[Parameter]
+    parameter_base: int
+    """Where the parameters begin in constant bank 0."""
+    constants: bytes = b""
+    """Of bank 2."""
+
+    def __post_init__(self, instructions: Sequence[Instruction]) -> None:
         self.steps = with_jumps({line.address: decode(line) for line in instructions})
         self.meets = meeting_points(self.steps)
-        self.arch = arch
-        self.parameters = parameters
-        self.parameter_base = parameter_base
-        self.constants = constants
 
 
 def dry_run(program: DecodedKernel, launch: KnownLaunch | None = None) -> WarpEstimate | None:
@@ -125,8 +123,7 @@ class Walk:
         self.visits: list[Visit] = []
         self.warps_differ = False
         """Whether the thread's index decided what some lanes of the warp do, as it may decide what other warps do."""
-        self._steps: Mapping[int, Step] = program.steps
-        self._meets = program.meets
+        self._program = program
         words = constant_words(program.arch, program.parameters, program.parameter_base, program.constants, launch)
         self._machine = Machine(special_registers(launch, warp), words, flags_off=flags_off)
         self._clock = Clock()
@@ -135,9 +132,9 @@ class Walk:
         self._splits = Splits()
         self._returns: list[int] = []
         place: int | None = 0
-        while place is not None and place in self._steps and len(self.visits) < MOST_VISITS:
+        while place is not None and place in program.steps and len(self.visits) < MOST_VISITS:
             place = self._splits.arrive(place)
-            place = self._visit(self._steps[place])
+            place = self._visit(program.steps[place])
 
     @property
     def too_long(self) -> bool:
@@ -203,7 +200,7 @@ class Walk:
             return following
         if forward and condition.bits != 1:
             visit.other_way = target
-            self._splits.split(condition, step.address, target, self._meets[step.address])
+            self._splits.split(condition, step.address, target, self._program.meets[step.address])
             return following
         visit.other_way = following if named else None
         return target if forward else self._back(step.address, target, following, ends=ends)
