@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.warp_model.arithmetic import Value, lanes_of
-from pytest_gpuperf.compile.warp_model.decode import WORD_BYTES, Step
+from pytest_gpuperf.compile.warp_model.decode import MATRIX, WORD_BYTES, Step
 from pytest_gpuperf.compile.warp_model.registers import RegisterComparison
 from pytest_gpuperf.model.warp_estimate import Access, Site
 
@@ -17,6 +17,8 @@ FLOATS = ("F16", "F32", "F64", "BF16")
 the sum or the largest of a warp as for one lane."""
 SECTOR = 32
 BANKS = 32
+MATRIX_ROWS, MATRIX_ROW_BYTES = 8, 16
+"""Of a matrix that LDSM or STSM moves: as many lanes name its rows (PTX ISA, "ldmatrix")."""
 DIGITS = 4
 """Significant digits of what is kept."""
 _PLACED = frozenset({"global_load", "global_store", "shared_load", "shared_store"})
@@ -75,7 +77,9 @@ def pattern_of(step: Step, address: Value, active: Sequence[bool]) -> Pattern:
         adds_floats = any(one.startswith(FLOATS) for one in step.modifiers)
         return Pattern(kind, size, count, None, max(Counter(taken).values()) if adds_floats else 1)
     if step.klass.startswith("shared"):
-        return Pattern(step.klass, size, count, None, bank_wavefronts(taken, size))
+        rows = taken[: MATRIX_ROWS * size // WORD_BYTES]
+        passes = bank_wavefronts(rows, MATRIX_ROW_BYTES) if step.operation in MATRIX else bank_wavefronts(taken, size)
+        return Pattern(step.klass, size, count, None, passes)
     sectors, words = (_chunks(taken, size, chunk) for chunk in (SECTOR, min(size, WORD_BYTES)))
     return Pattern(step.klass, size, count, len(sectors), None, words)
 

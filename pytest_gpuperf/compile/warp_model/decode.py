@@ -21,6 +21,9 @@ _CONSTANT = re.compile(r"c\[0x([02])\]\[(0x[0-9a-f]+|U?RZ)\]")
 _ADDRESS = re.compile(r"\[([^\]]*)\]$")
 _TERM = re.compile(r"(U?R(?:\d+|Z))((?:\.\w+)*)|(-?0x[0-9a-f]+)")
 _STORES = ("STG", "STS", "STL", "ST", "RED", "REDG", "BAR", "EXIT", "BRA", "RET", "BSYNC", "BSSY", "BREAK", "LDGSTS")
+MATRIX = ("LDSM", "STSM")
+"""Move 1, 2 or 4 matrices of 8 x 8 halves, of which each lane has a word; its address is that of a row."""
+_BYTES_OF_MATRICES = {"2": 8, "4": 16}
 _BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
 
 
@@ -91,9 +94,14 @@ def _taken_apart(predicate: str, opcode: str, operands: str) -> Step:
         0, base.removeprefix("U"), modifiers, class_of(opcode, operands), guard, results, flags,
         results + flags, tuple(one for one in given if one.kind != "predicate"),
         tuple(one for one in given if one.kind == "predicate"),
-        _terms(address), next((_BYTES[word] for word in words if word in _BYTES), WORD_BYTES),
-        reads if guard is None else (*reads, guard.text), None,
+        _terms(address), _bytes(base, modifiers), reads if guard is None else (*reads, guard.text), None,
     )  # fmt: skip
+
+
+def _bytes(base: str, modifiers: frozenset[str]) -> int:
+    """Per lane, of a memory instruction."""
+    sizes = _BYTES_OF_MATRICES if base in MATRIX else _BYTES
+    return next((sizes[word] for word in modifiers if word in sizes), WORD_BYTES)
 
 
 def _address(parts: Sequence[str]) -> str:
@@ -132,8 +140,10 @@ def _roles(
 
 def _width(base: str, modifiers: frozenset[str]) -> int:
     """Registers that a result takes."""
-    if "128" in modifiers or base == "HMMA":
-        return 4
+    if base == "HMMA":
+        return 2 if "F16" in modifiers else 4
+    if base == "LDSM" or "128" in modifiers:
+        return _bytes(base, modifiers) // WORD_BYTES
     wide = modifiers & {"64", "WIDE"} or base.startswith("D") or base == "CS2R"
     return 2 if wide and "32" not in modifiers else 1
 

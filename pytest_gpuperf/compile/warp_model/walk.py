@@ -35,7 +35,7 @@ from pytest_gpuperf.compile.warp_model.registers import Machine, RegisterCompari
 from pytest_gpuperf.model.evidence import Parameter
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
-MODEL_VERSION = 27
+MODEL_VERSION = 28
 """Raised whenever an estimate of the same machine code changes: a latency, a rule of the walk, a rounding."""
 MOST_VISITS = 100_000
 """Instructions walked before a dry run is given up, about a second: deep nests of loops and calls."""

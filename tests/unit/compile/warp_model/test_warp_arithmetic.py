@@ -106,3 +106,12 @@ def test_a_result_under_a_predicate_is_merged_lane_by_lane() -> None:
     run(on, ("S2R", "R0, SR_TID.X"), ("ISETP.GE.AND", "P0, PT, R0, 0x10, PT"))
     run(on, ("MOV", "R2, 0x7"), predicate="P0")
     assert on.register("R2").bits[:32] == (5,) * 16 + (7,) * 16  # type: ignore[index]
+
+
+@pytest.mark.parametrize(("opcode", "registers"), [
+    ("HMMA.16816.F32.BF16", 4), ("HMMA.16816.F16", 2), ("LDSM.16.M88.4", 4), ("LDSM.16.MT88.2", 2), ("LDSM.16.M88", 1),
+])  # fmt: skip
+def test_results_take_the_registers_that_their_type_takes(opcode: str, registers: int) -> None:
+    """An address next to a result of two registers stays known."""
+    step = decode(Instruction(0, "", opcode, "R8, [R2]" if opcode.startswith("LDSM") else "R8, R16, R20, R8"))
+    assert step.results == tuple(f"R{8 + number}" for number in range(registers))

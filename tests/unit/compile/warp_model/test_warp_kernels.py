@@ -36,6 +36,15 @@ template <int Width> __device__ void through_tile(const float* in, float* out) {
 }
 extern "C" __global__ void tile32(const float* in, float* out) { through_tile<32>(in, out); }
 extern "C" __global__ void tile33(const float* in, float* out) { through_tile<33>(in, out); }
+template <int Pitch> __device__ void by_matrices(unsigned* out) {
+    __shared__ __align__(16) short tile[16 * Pitch];
+    unsigned a, b, c, d, row = __cvta_generic_to_shared(tile + threadIdx.x % 16 * Pitch + threadIdx.x / 16 * 8);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(row));
+    out[threadIdx.x] = a + b + c + d;
+}
+extern "C" __global__ void matrices32(unsigned* out) { by_matrices<32>(out); }
+extern "C" __global__ void matrices40(unsigned* out) { by_matrices<40>(out); }
 extern "C" __global__ void last_lane(float* out) { if (threadIdx.x % 32 == 31) out[threadIdx.x / 32] = 1.0f; }
 extern "C" __global__ void totals(const float* in, float* out) {
     __shared__ float part[32];
@@ -84,6 +93,8 @@ ACCESSES: list[tuple[str, str, dict[str, float | None]]] = [
     ("tile32", "shared_load", {"wavefronts": 32}),
     ("tile33", "shared_load", {"wavefronts": 1}),
     ("tile32", "shared_store", {"wavefronts": 1}),
+    ("matrices32", "shared_load", {"wavefronts": 16, "bytes": 16}),
+    ("matrices40", "shared_load", {"wavefronts": 4, "bytes": 16}),
     ("last_lane", "global_store", {"lanes": 1, "sectors": 1}),
     ("totals", "atomic_global", {"lanes": 32, "wavefronts": 8, "sectors": None}),
     ("totals", "atomic_shared", {"wavefronts": 1}),
