@@ -19,7 +19,6 @@ from pytest_gpuperf.compile.compile_errors import BadCubin, CompileProblem
 from pytest_gpuperf.compile.compiler import compile_for
 from pytest_gpuperf.compile.machine_code.line_table import Origin, SourceLine, line_table
 from pytest_gpuperf.compile.source import LINE_INFO, KernelSource
-from pytest_gpuperf.compile.toolkit import toolkit_folders
 from pytest_gpuperf.compile.warp_model.estimate import KernelCode
 from pytest_gpuperf.model.evidence import StaticProfile
 
@@ -28,6 +27,8 @@ Listings = Mapping[tuple[str, str], "Listing"]
 NO_LISTINGS: Listings = MappingProxyType({})
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 """Folders of packages: a line there is nobody's own."""
+_LIBRARIES = ("crt/host_defines.h", "cmath")
+"""Below a folder that has one of these headers are those of CUDA or of the C++ library, whichever compiler has them."""
 
 
 class Listing(NamedTuple):
@@ -43,7 +44,7 @@ def lines_of(
 ) -> Mapping[int, SourceLine]:
     """The user's own line of each instruction, by address; files relative to ``root`` where they lie below.
 
-    Of a function that is inlined it is the innermost line outside the toolkit's headers and installed packages.  Empty
+    Of a function that is inlined it is the innermost line outside headers of libraries and installed packages.  Empty
     without line information, and where the compiler makes other machine code today.
     """
     with contextlib.suppress(CompileProblem):
@@ -73,7 +74,8 @@ def _own_line(origin: Origin, listing: Listing | None, root: Path) -> SourceLine
             path, begin = (listing.source.path, 1) if listing.source.path is not None else _in_test(listing)
             return None if path is None else SourceLine(_shown(path, root), line + begin - 1)
         path = Path(file)
-        if _INSTALLED.isdisjoint(path.parts) and not any(map(path.is_relative_to, toolkit_folders())):
+        of_library = any((folder / name).is_file() for folder in path.parents for name in _LIBRARIES)
+        if _INSTALLED.isdisjoint(path.parts) and not of_library:
             return SourceLine(_shown(path, root), line)
     return SourceLine(_shown(Path(origin[-1].file), root), origin[-1].line)
 

@@ -50,6 +50,17 @@ def test_inlined_function_has_its_own_line_unless_it_is_of_a_package(of: str, na
     assert {file for file, _ in found} == {"kernels/own.cu", of if named is None else named} - {""}
 
 
+@pytest.mark.parametrize("known", ["crt/host_defines.h", "cmath"])
+def test_headers_of_cuda_and_cpp_have_no_line_whichever_compiler_has_them(tmp_path: Path, known: str) -> None:
+    header = tmp_path / "include" / known
+    header.parent.mkdir(parents=True)
+    header.touch()
+    (tmp_path / "bin").mkdir()
+    text = OF_OTHERS.format(of=f"{tmp_path}/bin/../include/cccl/lib.h")
+    found = lines(compile_kernel(KernelSource(text, "kernel", options=(LINE_INFO,)), ARCH), None)
+    assert {file for file, _ in found} == {"kernels/own.cu"}
+
+
 @pytest.mark.parametrize("indent", ["", "    "])
 def test_source_has_the_lines_of_its_file_or_of_the_test_that_it_stands_in(tmp_path: Path, indent: str) -> None:
     """Of one that the test makes at run time no line is named."""
