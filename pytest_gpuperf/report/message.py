@@ -64,18 +64,18 @@ def gain_text(one: Advice) -> str:
 
 
 def hints_of(work: WorkloadEvidence) -> list[str]:
-    """A line for each likely cause in code that changed, where no verdict says that it got worse; fails nothing."""
+    """A line with the likely causes in code that changed, where no verdict says that it got worse; fails nothing."""
     verdicts = {judgement.verdict for judgement in work.judgements}
     if any(verdict.is_regression for verdict in verdicts):
         return []
     result = "the verdict is open" if Verdict.INCONCLUSIVE in verdicts else "no gated metric regressed"
-    return [
-        f"the machine code changed, {result}; likely {one.cause} on {one.arch} "
-        f"({'; '.join(filter(None, (one.place, gain_text(one))))}): "
-        f"gpuperf explain {shlex.quote(work.key.node_id)}"
+    likely = "; ".join(
+        f"likely {one.cause} on {one.arch} ({'; '.join(filter(None, (one.place, gain_text(one))))})"
         for one in work.advice
         if one.gain >= LEAST_GAIN and not (one.counted or one.same_code or one.outweighed)
-    ]
+    )
+    explained = f"{likely}: gpuperf explain {shlex.quote(work.key.node_id)}"
+    return [f"the machine code changed, {result}; {explained}"] if likely else []
 
 
 def wrapped(text: str, indent: int) -> list[str]:

@@ -178,6 +178,9 @@ def test_likely_cause_has_its_gain_and_a_command_of_one_word_to_a_shell() -> Non
     for figures in ({"gain": LEAST_GAIN * 0.99}, {"counted": True}, {"same_code": True}, {"outweighed": True}):
         assert hints_of(work(**figures)) == [], "it is no news"
     assert hints_of(work(Verdict.WORSE)) == []
+    same = work(Verdict.SAME)
+    (line,) = hints_of(msgspec.structs.replace(same, advice=(*same.advice, *same.advice)))
+    assert (line.count("; likely bank conflicts on sm_90 ("), line.count("gpuperf explain")) == (2, 1)
     (step,) = next_steps(rows_of(evidence(work(Verdict.WORSE, key))), Options())
     command = step[step.index("gpuperf explain") :].partition("; fix it")[0]
     assert shlex.split(command) == ["gpuperf", "explain", key.node_id]
