@@ -258,11 +258,14 @@ def _fit(spec: _Spec, value: Any, on_host: Callable[[Any], bool]) -> tuple[Any, 
 
 
 def _array(spec: _Spec, value: Any, facts: ArrayFacts, on_host: bool) -> tuple[Any, str]:
+    may_be_pointer = spec.is_pointer is not False and spec.parameter.size == POINTER_BYTES
+    if not may_be_pointer:
+        raise spec.refuse(f"a NumPy array of {value.nbytes} bytes" if on_host else f"an array of {facts.name}")
     if on_host:
         raise spec.refuse("a NumPy array in host memory", "copy it to the GPU with gpu.array(...)")
-    may_be_pointer = spec.is_pointer is not False and spec.parameter.size == POINTER_BYTES
-    if not may_be_pointer or (spec.is_pointer and not spec.takes(facts.dtype)):
-        raise spec.refuse(f"an array of {facts.name}")
+    if spec.is_pointer and not spec.takes(facts.dtype):
+        reinterpreted = f'pass array.view("{spec.types[0]}") if its bytes are meant'
+        raise spec.refuse(f"an array of {facts.name}", reinterpreted)
     if not facts.order:
         raise LaunchError(
             f"{spec.where} is a strided view of shape {facts.shape}, but a kernel gets only its first address: "

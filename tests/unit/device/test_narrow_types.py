@@ -51,8 +51,9 @@ def test_tensor_is_launched_and_paired_by_the_name_of_its_type(dtype: str, size:
 def test_narrow_array_does_not_pass_for_a_wider_type() -> None:
     tensor = Tensor("bfloat16", 2, 64)
     prepare(make_binary("unsigned short*"), (tensor,), lambda _: False)
-    with pytest.raises(LaunchError, match=r"an array of bfloat16, but the kernel declares float const\*"):
-        prepare(make_binary("float const*"), (tensor,), lambda _: False)
+    reinterpreted = r'declares int4 const\* \(8 bytes\): pass array.view\("int32"\) if its bytes are meant'
+    with pytest.raises(LaunchError, match=f"an array of bfloat16, but the kernel {reinterpreted}"):
+        prepare(make_binary("int4 const*"), (tensor,), lambda _: False)
     with pytest.raises(LaunchError, match=r"an array of float32, but the kernel declares __nv_bfloat16\*"):
         prepare(make_binary("__nv_bfloat16*"), (Tensor("float32", 4, 64),), lambda _: False)
     with pytest.raises(LaunchError, match=r"the number 2\.5"):
