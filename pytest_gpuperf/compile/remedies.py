@@ -47,7 +47,7 @@ _HEADERS = (
      f"which is for nvcc: {_BY_NVCC}."),
     (r"([^\s:\"]+)",
      "A header of yours: add its folder with headers=. One of a submodule: git submodule update --init. A CUDA header: "
-     "pip install nvidia-cuda-runtime nvidia-cuda-cccl (nvidia-curand for curand_kernel.h). One of another library: "
+     "pip install nvidia-cuda-runtime nvidia-cuda-cccl (nvidia-curand, nvidia-cublas, ...). One of another library: "
      "install it and add its folder, or write a header of that name with the declarations that the kernels use. "
      f"A header of the C++ library: the one under cuda/std/, or compile with nvcc: {_BY_NVCC}."),
 )  # fmt: skip
@@ -65,12 +65,15 @@ _TABLE = (
     _Remedy(r"version https://git-lfs", "The file is a pointer of Git LFS: git lfs pull."),
     _Remedy(r"ptxas fatal +: .*,-", 'Name each option: "--ptxas-options=-v", "--ptxas-options=-O2".', "nvrtc"),
     _Remedy(r"requires at least C\+\+ ?17", "Leave out -std=, or give -std=c++17."),
-    _Remedy(r'texture(?:" is undefined| is not a template)', "CUDA 12 dropped textures: take a cudaTextureObject_t."),
+    _Remedy(r'texture(?:" is undefined| is not a template)',
+            "CUDA 12 dropped texture references: take a cudaTextureObject_t."),
     _Remedy(r'identifier "__(?:shfl|any|all|ballot)\w*" is undefined|Instruction \S+ without \S*\.sync',
             "A function of a warp names its lanes: __shfl_xor_sync(0xffffffff, ...), __ballot_sync(0xffffffff, ...)."),
     _Remedy(rf"/(?:cub|thrust)/\S+: (?:catastrophic )?error: (?:{_HOST_CODE}|#error directive: .* with NVRTC)",
             "A header of CUB or Thrust that is for the host too: include one for the GPU alone, as\n"
             f"<cub/block/block_reduce.cuh>, or compile with nvcc: {_BY_NVCC}.", "nvrtc"),
+    _Remedy(r'\A[^\n]*namespace "std" has no member "(\w+)"',
+            f"If a kernel uses std::{{1}}, #include its header. If not: {_GUARD}", "nvrtc"),
     _Remedy(_HOST_CODE, _GUARD, "nvrtc"),
     _Remedy(rf"#error directive: \D*?{_MACRO}", 'The build system gives a macro: options=["-D{1}=..."].'),
     _Remedy(rf'identifier "{_MACRO}" is undefined', 'If it is a macro: options=["-D{1}=..."], or its header.'),
