@@ -22,9 +22,12 @@ if arguments == ["--version"]:
 source = pathlib.Path(arguments[-1])
 (here / "text.cu").write_text(source.read_text())
 refusal = here / "refusal"
-if refusal.exists():
+if refusal.exists() and "-E" not in arguments:
     print(refusal.read_text().replace("FILE", "<source>/" + source.name))
     raise SystemExit(2)
+if "-E" in arguments:
+    shutil.copy(source, arguments[arguments.index("-o") + 1])
+    raise SystemExit
 made = here / "made"
 shutil.copy(made.with_suffix(".cubin"), arguments[arguments.index("-o") + 1])
 shutil.copy(made.with_suffix(".ptx"), source.with_suffix(".ptx"))
@@ -80,3 +83,4 @@ def forget_nvcc() -> None:
     """Which one there is, and what it made."""
     nvcc_module.nvcc.cache_clear()
     nvcc_module._compiled.cache_clear()
+    nvcc_module._preprocessed.cache_clear()

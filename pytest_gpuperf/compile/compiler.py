@@ -22,10 +22,10 @@ from pytest_gpuperf.compile.machine_code.binary import NOTHING_RECORDED, Recorde
 from pytest_gpuperf.compile.machine_code.cubin import read_cubin
 from pytest_gpuperf.compile.machine_code.occupancy import limits_of
 from pytest_gpuperf.compile.machine_code.symbols import find_kernel
-from pytest_gpuperf.compile.nvcc import compile_by_nvcc, toolchain
+from pytest_gpuperf.compile.nvcc import compile_by_nvcc, given_to, toolchain
 from pytest_gpuperf.compile.nvrtc import HOST_HEADERS, NAMES_OF_THE_HOST, Compiled, compile_cubin
 from pytest_gpuperf.compile.remedies import remedy
-from pytest_gpuperf.compile.source import NVCC, NVRTC, KernelSource, hash_of_source, without_comments, without_folders
+from pytest_gpuperf.compile.source import NVCC, KernelSource, hash_of_source, without_comments, without_folders
 from pytest_gpuperf.compile.toolkit import disassembler, toolkit_folders
 from pytest_gpuperf.model.evidence import KernelBinary
 
@@ -105,7 +105,7 @@ def _prepare(source: KernelSource) -> _Prepared:
 
 def _compiled(one: _Prepared, arch: str, cache: CompileCache | None, recorded: Recorded) -> _Entry:
     """The compiler's output with its evidence, from the cache where all that goes into it is known."""
-    cache = cache if one.headers.complete and one.source.compiler == NVRTC else None
+    cache = cache if one.headers.complete or one.source.compiler == NVCC else None
     key = _key(one, arch) if cache is not None else ""
     with contextlib.suppress(msgspec.DecodeError):
         return msgspec.msgpack.decode((cache and cache.get(key)) or b"", type=_Entry)
@@ -123,7 +123,7 @@ def _key(one: _Prepared, arch: str) -> str:
     parts = [
         CACHE_VERSION, toolchain(source.compiler), disassembler().version, arch, source.file, source.text,
         source.expression, without_folders(source.chosen), sorted(found), NAMES_OF_THE_HOST.read_text("utf-8"),
-        *source.named_folders,
+        *source.named_folders, *(given_to(source, arch) if source.compiler == NVCC else ()),
     ]  # fmt: skip
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 

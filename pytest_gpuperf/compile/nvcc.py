@@ -1,13 +1,15 @@
 """Running nvcc: a whole file, code of the host included, in; machine code of its kernels out.  Versions of compilers.
 
-nvcc runs the machine's C++ compiler on the file, so that every header the host has may be used: which ones, and which
-variables of the environment were heeded, only nvcc knows, so what it makes is in no cache on disk.
+nvcc runs the machine's C++ compiler on the file, so that every header the host has may be used: which ones only nvcc
+knows, and it says so by the preprocessed text.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -27,6 +29,7 @@ _REMEDY = (
 )
 KEPT = 32
 """Files, each for one architecture, that a process keeps: several kernels of a file are compiled at once."""
+_VARIABLES = "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"
 _PREFIX = re.compile(r"^(?:nvcc|ptxas) +(?:fatal|error) *: *")
 """Begins a mistake that nvcc gives no line for; of a file cut short it says so as the front end does."""
 _AS_NAMED = '#line 1 "{}"\n'
@@ -82,23 +85,44 @@ def compile_by_nvcc(source: KernelSource, arch: str) -> Compiled:
     return made._replace(lowered=lowered)
 
 
+def given_to(source: KernelSource, arch: str) -> tuple[str | None, ...]:
+    """What nvcc makes machine code of, besides its options: the hash of the text with all headers, and its variables.
+
+    Raises as ``compile_by_nvcc``.
+    """
+    return _preprocessed(dataclasses.replace(source, name="", name_expression=None), arch), *map(os.getenv, _VARIABLES)
+
+
+@functools.lru_cache(KEPT)
+def _preprocessed(source: KernelSource, arch: str) -> str:
+    with TemporaryDirectory(prefix="gpuperf-nvcc-") as folder:
+        _run(source, arch, Path(folder), "-E")
+        text = Path(folder, "made").read_bytes().replace(folder.encode(), b"")
+        return hashlib.sha256(text).hexdigest()
+
+
 @functools.lru_cache(KEPT)
 def _compiled(source: KernelSource, arch: str) -> Compiled:
     with TemporaryDirectory(prefix="gpuperf-nvcc-") as folder:
-        file = Path(folder) / Path(source.file).name
-        cubin = file.with_name("out.cubin")
-        file.write_text(_AS_NAMED.format(source.file) + source.text, encoding="utf-8")
-        command = [
-            str(nvcc().path), "-cubin", f"--gpu-architecture={arch}", *source.all_options, VERBOSE_ASSEMBLER, "--keep",
-            *(f"-Xcompiler=-idirafter,{one}" for one in toolkit_folders()),  # curand_kernel.h, where nvcc has none
-            f"--keep-dir={folder}", "-x", "cu", "-o", str(cubin), str(file),
-        ]  # fmt: skip
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-        log = done.stdout.replace(source.file, source.place).replace(str(file), source.place)
-        if done.returncode:
-            raise _problem(log, source)
-        ptx = file.with_suffix(".ptx").read_text(encoding="utf-8")
-        return Compiled(cubin.read_bytes(), ptx, log)
+        log = _run(source, arch, Path(folder), "-cubin", VERBOSE_ASSEMBLER, "--keep", f"--keep-dir={folder}")
+        ptx = Path(folder, Path(source.file).name).with_suffix(".ptx").read_text(encoding="utf-8")
+        return Compiled(Path(folder, "made").read_bytes(), ptx, log)
+
+
+def _run(source: KernelSource, arch: str, folder: Path, *options: str) -> str:
+    """Its output; what it makes is the file ``made``."""
+    file = folder / Path(source.file).name
+    file.write_text(_AS_NAMED.format(source.file) + source.text, encoding="utf-8")
+    command = [
+        str(nvcc().path), f"--gpu-architecture={arch}", *source.all_options, *options,
+        *(f"-Xcompiler=-idirafter,{one}" for one in toolkit_folders()),  # curand_kernel.h, where nvcc has none
+        "-x", "cu", "-o", str(folder / "made"), str(file),
+    ]  # fmt: skip
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    log = done.stdout.replace(source.file, source.place).replace(str(file), source.place)
+    if done.returncode:
+        raise _problem(log, source)
+    return log
 
 
 def _problem(log: str, source: KernelSource) -> CompileProblem:

@@ -12,6 +12,7 @@ from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import BadOption, CompileError, ToolchainMissing, UnknownKernel
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.machine_code.symbols import readable
+from pytest_gpuperf.compile.nvcc import given_to
 from pytest_gpuperf.compile.source import KernelSource
 
 KERNELS = """
@@ -76,13 +77,31 @@ def test_an_instance_is_taken_from_the_file_or_made(stand_in: StandInNvcc) -> No
         compile_kernel(whole("ns::copy<int>"), "sm_90")
 
 
-def test_a_file_is_compiled_once_in_a_process_and_in_no_cache(stand_in: StandInNvcc, tmp_path: Path) -> None:
+def test_a_file_is_compiled_again_where_anything_in_it_changed(
+    stand_in: StandInNvcc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cache = CompileCache(tmp_path / "cache")
     made = compile_kernel(whole("scale", text=KERNELS), "sm_90", cache=cache)
-    assert made.toolchain.startswith("nvcc ")
     stand_in.refuses("FILE(1): error: it was compiled")
     assert compile_kernel(whole("copy<float>", text=KERNELS), "sm_90", cache=cache).name == "copy<float>"
-    assert not (tmp_path / "cache").exists()
+    forget_nvcc()
+    assert compile_kernel(whole("scale", text=KERNELS), "sm_90", cache=cache) == made
+    monkeypatch.setenv("NVCC_APPEND_FLAGS", "-O1")
+    for options, text in (((), KERNELS), (("-O2",), KERNELS), ((), f"{KERNELS} ")):
+        with pytest.raises(CompileError, match="it was compiled"):
+            compile_kernel(whole("scale", *options, text=text), "sm_90", cache=cache)
+        monkeypatch.delenv("NVCC_APPEND_FLAGS", raising=False)
+
+
+def test_headers_that_nvcc_alone_finds_are_in_the_key(tmp_path: Path) -> None:
+    need_nvcc()
+    keys = []
+    for value in ("1.0f", "2.0f"):
+        (tmp_path / "own.h").write_text(f"#define BY {value}\n")
+        forget_nvcc()
+        text = '#include "own.h"\n__global__ void work(float* x) { *x = BY; }\n'
+        keys += [given_to(whole("work", f"-Xcompiler=-idirafter,{tmp_path}", text=text), "sm_90")]
+    assert keys[0] != keys[1]
 
 
 @pytest.mark.parametrize(("words", "kind", "told"), [
