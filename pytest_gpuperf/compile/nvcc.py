@@ -86,7 +86,7 @@ def compile_by_nvcc(source: KernelSource, arch: str) -> Compiled:
 
 
 def given_to(source: KernelSource, arch: str) -> tuple[str | None, ...]:
-    """What nvcc makes machine code of, besides its options: the hash of the text with all headers, and its variables.
+    """What nvcc is given with its options: the hash of the text with all headers, and the variables that it heeds.
 
     Raises as ``compile_by_nvcc``.
     """
