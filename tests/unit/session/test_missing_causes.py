@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -57,6 +58,9 @@ CASES: dict[str, tuple[dict[str, Any], Ended | None, TestEvidence | None, str]] 
     "skipped without a GPU": ({}, Ended("skipped", "no CuPy"), None, f"{NEEDED_GPU.value}: {NAME} (no CuPy)."),
     "skipped for want of one": ({}, Ended("skipped", "a GPU"), None, f"{NEEDED_GPU.value}: {NAME} (a GPU)."),
     "file broken": ({"tests": set(), "failed": {MODULE}}, None, None, ""),
+    "file skipped": ({"tests": set(), "skipped": {MODULE: "no CUDA"}}, None, None,
+                     f"{NEEDED_GPU.value}: {NAME} (no CUDA)."),
+    "not run": ({}, None, None, f"{NOT_REACHED.value}: {NAME} (the run ended before it)."),
     "deleted": ({"tests": set(), "selected": set()}, None, None, f"{DELETED.value}: {NODE}."),
 }  # fmt: skip
 
@@ -83,6 +87,50 @@ def test_cause(recorded: Run, case: str) -> None:
         assert bool(red) == (NEEDED_GPU.value not in cause)
         assert line.startswith(f"1 workload NOT-MEASURED on sm_90: {cause} To do: ")
         assert line.endswith(next(text for one, text in REMEDIES.items() if one.value in cause))
+
+
+LEFT_OUT = (
+    "partial run: it left out 1 of 1 workload with a baseline (by paths, -k, -m, --lf or a plugin); a run of all tests "
+    "says what is missing"
+)
+
+
+def test_test_that_was_left_out_is_counted(recorded: Run) -> None:
+    recorded.collected(TEST, selected=set())
+    assert noted(recorded) == ((), (LEFT_OUT,))
+    recorded.collected(TEST)
+    assert noted(recorded, 1) == ((), (LEFT_OUT,))
+    recorded.collected(tests=set(), modules=set())
+    assert noted(recorded) == ((), (LEFT_OUT,))
+
+
+def test_deleted_file_is_named_alone(recorded: Run) -> None:
+    recorded.store.write(Update(static={("sm_80", COMPILER, key()): static_record()}))
+    recorded.collected(tests=set(), modules=set())
+    (recorded.config.rootpath / MODULE).unlink()
+    ((line,), _) = noted(recorded)
+    assert line.startswith(
+        f"1 workload NOT-MEASURED on sm_80, sm_90: {DELETED.value}: {MODULE} (the file is missing). "
+    )
+
+
+def test_deletion_on_one_side_of_a_comparison_is_named(recorded: Run) -> None:
+    recorded.shared.revision = SimpleNamespace(name="3f9a2c1b04de")
+    recorded.collected()
+    assert noted(recorded.with_options(against="HEAD")) == ((), (f"MISSING here, only in 3f9a2c1b04de: {NODE}",))
+
+
+@pytest.mark.parametrize(("here", "archs", "expected"), [
+    ("sm_90", (), True), ("sm_80", (), False), (None, (), True), (None, ("sm_80",), False),
+])  # fmt: skip
+def test_kernel_that_names_a_variant_is_missing_on_its_gpu_and_without_one(
+    run: Run, here: str | None, archs: tuple[str, ...], *, expected: bool
+) -> None:
+    run.store.write(Update(static={("sm_90a", COMPILER, key()): static_record()}))
+    run.collected(TEST).ends[NODE] = PASSED
+    run.shared.native_arch, run.shared.targets = here, ("sm_80",)
+    red, remarks = noted(run.with_options(open="fail", archs=archs))
+    assert any("NOT-MEASURED on sm_90a: " in line for line in (*red, *remarks)) == expected
 
 
 @pytest.mark.parametrize("lf", [True, False])
@@ -141,6 +189,20 @@ def test_targets_without_records_are_missing_unless_they_are_left_out(recorded: 
     ((line,), _) = noted(recorded)
     said = "this baseline cannot be read: it is missing, and it says which targets are gated."
     assert line.startswith(f"missing records cannot be listed: {listing}: {said}")
+
+
+def test_folder_of_another_root_is_named(run: Run) -> None:
+    root = run.config.rootpath
+    run.collected(TEST).by_test[NODE] = evidence(JUDGED, status="complete")
+    words = f"there are no baselines in {run.options.baselines} (rootdir {root}): if there should be, --rootdir or "
+    assert noted(run)[1] == (f"{words}--gpuperf-baselines names their folder",)
+    (root / "tests" / "baselines").mkdir()
+    (root / "tests" / "baselines" / "manifest.json").touch()
+    there = root / "tests"
+    of_project = (
+        f"these tests have their baselines in {there / 'baselines'}. To do: for each, pytest --rootdir={there} "
+    )
+    assert noted(run)[1] == (f"{of_project}{there}",)
 
 
 def test_gpu_without_records_is_recorded_where_there_is_one(recorded: Run) -> None:
