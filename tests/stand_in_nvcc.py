@@ -26,7 +26,8 @@ if refusal.exists() and "-E" not in arguments:
     print(refusal.read_text().replace("FILE", "<source>/" + source.name))
     raise SystemExit(2)
 if "-E" in arguments:
-    shutil.copy(source, arguments[arguments.index("-o") + 1])
+    parts = [one.read_text() for one in (here / "header", source) if one.exists()]
+    pathlib.Path(arguments[arguments.index("-o") + 1]).write_text("".join(parts))
     raise SystemExit
 made = here / "made"
 shutil.copy(made.with_suffix(".cubin"), arguments[arguments.index("-o") + 1])

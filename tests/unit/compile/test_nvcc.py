@@ -12,7 +12,6 @@ from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import BadOption, CompileError, ToolchainMissing, UnknownKernel
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.machine_code.symbols import readable
-from pytest_gpuperf.compile.nvcc import given_to
 from pytest_gpuperf.compile.source import KernelSource
 
 KERNELS = """
@@ -91,17 +90,10 @@ def test_a_file_is_compiled_again_where_anything_in_it_changed(
         with pytest.raises(CompileError, match="it was compiled"):
             compile_kernel(whole("scale", *options, text=text), "sm_90", cache=cache)
         monkeypatch.delenv("NVCC_APPEND_FLAGS", raising=False)
-
-
-def test_headers_that_nvcc_alone_finds_are_in_the_key(tmp_path: Path) -> None:
-    need_nvcc()
-    keys = []
-    for value in ("1.0f", "2.0f"):
-        (tmp_path / "own.h").write_text(f"#define BY {value}\n")
-        forget_nvcc()
-        text = '#include "own.h"\n__global__ void work(float* x) { *x = BY; }\n'
-        keys += [given_to(whole("work", f"-Xcompiler=-idirafter,{tmp_path}", text=text), "sm_90")]
-    assert keys[0] != keys[1]
+    forget_nvcc()
+    (stand_in.folder / "header").write_text("of the host")
+    with pytest.raises(CompileError, match="it was compiled"):
+        compile_kernel(whole("scale", text=KERNELS), "sm_90", cache=cache)
 
 
 @pytest.mark.parametrize(("words", "kind", "told"), [
