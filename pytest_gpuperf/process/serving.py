@@ -17,6 +17,8 @@ from pytest_gpuperf.results import Ended
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.process_reference import Link, OtherSideLost, TestEnded
 
+START_S = 3600.0
+"""Bound of a child's start, imports and collection included: for hangs alone."""
 GRACE_S = 10.0
 """For the end of a child whose link is closed."""
 

@@ -16,13 +16,13 @@ from pytest_gpuperf import stash
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import Revision, RevisionTask, flag_of
 from pytest_gpuperf.process import children
-from pytest_gpuperf.process.serving import GRACE_S, ServingChild
+from pytest_gpuperf.process.serving import GRACE_S, START_S, ServingChild
 from pytest_gpuperf.revision.imports import BOOTSTRAP, OWN, bootstrap_arguments
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.process_reference import OtherSideLost, Ready, Resume, RunTest, Started, TestEnded
 
 ANSWER_S = 3600.0
-"""Bound of its start, imports and collection included, and of a test, compilation included: for hangs alone."""
+"""Bound of a test, compilation included: for hangs alone."""
 
 
 class NotPaired(Exception):
@@ -58,7 +58,7 @@ class RevisionProcess:
     def tests(self) -> frozenset[str]:
         """Node ids of its tests that may measure something, once it has collected.  Raises ``OtherSideLost``."""
         if self._started is None:
-            self._started = self.child.link.receive(Started, ANSWER_S)
+            self._started = self.child.link.receive(Started, START_S)
         return self._started.tests
 
     def ask(self, request: RunTest) -> None:

@@ -20,16 +20,16 @@ from pytest_gpuperf.model.task import ConfirmTask, ConfirmTest, SuspectPlace
 from pytest_gpuperf.model.time_record import CALLABLE
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.process.children import child_command
-from pytest_gpuperf.process.serving import ServingChild
+from pytest_gpuperf.process.serving import START_S, ServingChild
 from pytest_gpuperf.results import may_measure
 from pytest_gpuperf.revision.against import AGAINST
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import TestRecord
 from pytest_gpuperf.timing.compare import BUDGETS
-from pytest_gpuperf.timing.process_reference import OtherSideLost, TestEnded
+from pytest_gpuperf.timing.process_reference import OtherSideLost, Started, TestEnded
 
 TIMEOUT_S = 120.0
-"""Least bound of a confirming process, without the budgets of its workloads."""
+"""Least bound of a test in the confirming process, without the budgets of its workloads."""
 LIMIT_FACTOR = 3.0
 """By so much longer than here its test may take."""
 MOST_CONFIRMED = 20
@@ -135,6 +135,7 @@ def _process_for(item: pytest.Item, run: Run) -> ServingChild:
             return child_command(run.config, task, [*measuring, item.nodeid])
 
         run.second_process = ServingChild(command, run.config.invocation_params.dir, run.child_environment())
+        run.second_process.link.receive(Started, START_S)
     return run.second_process
 
 

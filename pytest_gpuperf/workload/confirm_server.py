@@ -11,7 +11,7 @@ from pytest_gpuperf.process.serving import TestServer
 from pytest_gpuperf.revision import pairing
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import CheckedOnly
-from pytest_gpuperf.timing.process_reference import Link, TestEnded
+from pytest_gpuperf.timing.process_reference import Link, Started, TestEnded
 
 
 def send_finding(run: Run, finding: Confirmation) -> None:
@@ -37,6 +37,7 @@ class ConfirmServer(TestServer):
         self._items[item.nodeid] = item
 
     def serve(self, session: pytest.Session) -> None:  # noqa: ARG002 it has noted all tests, the session the chosen ones
+        self.link.send(Started(tests=frozenset(self._items)))
         while not self.run.gpu_lost:
             request = self.link.receive(ConfirmTest)
             known = request.node_id in self._items

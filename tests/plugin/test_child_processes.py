@@ -29,7 +29,7 @@ from pytest_gpuperf.judge.time_verdict import Confirmation
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.session import end_of_test, judge_test
 from pytest_gpuperf.test_record import CheckedOnly
-from pytest_gpuperf.timing.process_reference import Link, OtherSideLost, TestEnded
+from pytest_gpuperf.timing.process_reference import Link, OtherSideLost, Started, TestEnded
 from pytest_gpuperf.workload import confirm
 
 
@@ -147,7 +147,7 @@ class AnsweringChild:
         (here, there), (self._request, requests) = os.pipe(), os.pipe()
         self.link = Link(here, requests)
         answers = Connection(there, readable=False)
-        for one in messages:
+        for one in (msgspec.json.encode(Started(tests=frozenset())), *messages):
             answers.send_bytes(one)
         answers.close()
 

@@ -21,7 +21,7 @@ from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import CheckedOnly, TestRecord
-from pytest_gpuperf.timing.process_reference import OtherSideLost, TestEnded
+from pytest_gpuperf.timing.process_reference import OtherSideLost, Started, TestEnded
 from pytest_gpuperf.workload import confirm
 from pytest_gpuperf.workload.confirm_server import send_finding
 
@@ -75,7 +75,7 @@ class Test:
         self._left = iter(self.answers.pop(0) if self.answers else ())
 
     def receive(self, kind: object, limit_s: float) -> Any:
-        answer = next(self._left, TestEnded(why=""))
+        answer = Started(tests=frozenset()) if kind is Started else next(self._left, TestEnded(why=""))
         if isinstance(answer, BaseException):
             raise answer
         return answer
