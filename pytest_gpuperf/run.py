@@ -248,11 +248,11 @@ class Run:
         """That the run collected, at least one."""
         return max(len(self.results.gated), 1)
 
-    def end_second_process(self, *grace_s: float) -> None:
+    def end_second_process(self, *, at_once: bool = False) -> None:
         """The next suspect starts another one."""
         child, self.second_process = self.second_process, None
         if child is not None:
-            child.close(*grace_s)
+            child.close(at_once=at_once)
 
     def pop_suspects(self) -> list[Suspect]:
         """Those of the test that ends, which wait no more."""

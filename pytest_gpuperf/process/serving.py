@@ -50,10 +50,10 @@ class ServingChild:
             for one in theirs:
                 os.close(one)
 
-    def close(self, grace_s: float = GRACE_S) -> None:
-        """End it, which takes a second or two once its link is closed."""
+    def close(self, *, at_once: bool = False) -> None:
+        """End it, which takes a second or two once its link is closed if it waits for a request."""
         self.link.close()
-        self._child.end(grace_s)
+        self._child.end(0.0 if at_once else GRACE_S)
         self._scratch.cleanup()
 
     def explained(self, problem: OtherSideLost) -> str:

@@ -58,9 +58,9 @@ def advice_lines(advice: Sequence[Advice], most: int = SHOWN) -> list[str]:
 
 def gain_text(one: Advice) -> str:
     """``gain about 40 %, by the counters``; of what gates there may be one that the estimate takes for a loss."""
-    source = "by the counters" if one.counted else "by the machine code"
-    percent = round(one.gain * 100)
-    return f"gain {f'about {percent} %' if percent > 0 else 'unknown' if percent else 'small'}, {source}"
+    source, percent = "by the counters" if one.counted else "by the machine code", round(one.gain * 100)
+    words = f"about {percent} %" if percent > 0 else "unknown" if percent < 0 else "small"
+    return f"gain {words}, {source}"
 
 
 def hints_of(work: WorkloadEvidence) -> list[str]:

@@ -16,7 +16,7 @@ from pytest_gpuperf import stash
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import Revision, RevisionTask, flag_of
 from pytest_gpuperf.process import children
-from pytest_gpuperf.process.serving import GRACE_S, START_S, ServingChild
+from pytest_gpuperf.process.serving import START_S, ServingChild
 from pytest_gpuperf.revision.imports import BOOTSTRAP, OWN, bootstrap_arguments
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.process_reference import OtherSideLost, Ready, Resume, RunTest, Started, TestEnded
@@ -99,7 +99,7 @@ class RevisionProcess:
         return found
 
     def close(self) -> None:
-        self.child.close(0.0 if self.test or self._started is None else GRACE_S)
+        self.child.close(at_once=bool(self.test) or self._started is None)
 
 
 # --- the one of this process -----------------------------------------------------------------------

@@ -49,8 +49,8 @@ def limits_of_processes(limits: Limits, duration_ns: float) -> Limits:
 class Started(Record, frozen=True, tag="started"):
     """The first message of the other process: it can run tests now."""
 
-    tests: frozenset[str]
-    """Node ids of those that may measure something."""
+    tests: frozenset[str] = frozenset()
+    """Node ids of those that may measure something, where a revision's process sends it."""
 
 
 class RunTest(Record, frozen=True, tag="run"):

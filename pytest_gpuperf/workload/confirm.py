@@ -117,7 +117,7 @@ def _in_another_process(
     except OtherSideLost as problem:
         why = f"a second process: {_lost(item, run, problem)}"
     except BaseException:  # Ctrl-C, or another plugin's limit of time: it is in the middle of this test
-        run.end_second_process(0.0)
+        run.end_second_process(at_once=True)
         raise
     if is_fresh or len(found) == len(suspects):
         return found, why
@@ -146,7 +146,7 @@ def _lost(item: pytest.Item, run: Run, problem: OtherSideLost) -> str:
         return str(problem)
     why = child.explained(problem)
     item.add_report_section("call", "gpuperf confirmation", "\n".join(child.last_output()))
-    run.end_second_process(0.0)
+    run.end_second_process(at_once=True)
     return why
 
 

@@ -37,7 +37,7 @@ class ConfirmServer(TestServer):
         self._items[item.nodeid] = item
 
     def serve(self, session: pytest.Session) -> None:  # noqa: ARG002 it has noted all tests, the session the chosen ones
-        self.link.send(Started(tests=frozenset(self._items)))
+        self.link.send(Started())
         while not self.run.gpu_lost:
             request = self.link.receive(ConfirmTest)
             known = request.node_id in self._items
@@ -45,7 +45,7 @@ class ConfirmServer(TestServer):
 
     def _confirmed(self, request: ConfirmTest) -> TestEnded:
         run = self.run
-        run.__dict__.pop("store", None)  # a revision's evidence grows from test to test
+        run.store.forget()  # a revision's evidence grows from test to test
         run.link, run.confirming = self.link, request
         if request.other_first is not None:
             pairing.let_first(run, request.other_first)

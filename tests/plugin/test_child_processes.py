@@ -147,7 +147,7 @@ class AnsweringChild:
         (here, there), (self._request, requests) = os.pipe(), os.pipe()
         self.link = Link(here, requests)
         answers = Connection(there, readable=False)
-        for one in (msgspec.json.encode(Started(tests=frozenset())), *messages):
+        for one in (msgspec.json.encode(Started()), *messages):
             answers.send_bytes(one)
         answers.close()
 
@@ -157,7 +157,7 @@ class AnsweringChild:
     def last_output(self):
         return []
 
-    def close(self, grace_s=0.0):
+    def close(self, *, at_once):
         self.link.close()
         os.close(self._request)
 

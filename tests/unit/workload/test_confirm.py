@@ -75,7 +75,7 @@ class Test:
         self._left = iter(self.answers.pop(0) if self.answers else ())
 
     def receive(self, kind: object, limit_s: float) -> Any:
-        answer = Started(tests=frozenset()) if kind is Started else next(self._left, TestEnded(why=""))
+        answer = Started() if kind is Started else next(self._left, TestEnded(why=""))
         if isinstance(answer, BaseException):
             raise answer
         return answer
@@ -86,8 +86,8 @@ class Test:
     def last_output(self) -> list[str]:
         return ["E   MemoryError"]
 
-    def close(self, *grace_s: float) -> None:
-        self.grace_s = grace_s
+    def close(self, *, at_once: bool) -> None:
+        self.at_once = at_once
 
     def settled(
         self, verdict: Verdict = Verdict.SLOWER, final_verdict: Settle = confirmed, identity: Identity = CODE
@@ -181,7 +181,7 @@ def test_process_that_was_interrupted_in_a_test_is_ended_at_once(test: Test) -> 
     test.answers = [[KeyboardInterrupt()]]
     with pytest.raises(KeyboardInterrupt):
         test.settled()
-    assert (test.grace_s, test.run.second_process) == ((0.0,), None)
+    assert (test.at_once, test.run.second_process) == (True, None)
 
 
 def test_only_so_many_callables_are_confirmed(test: Test) -> None:
