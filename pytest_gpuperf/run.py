@@ -40,7 +40,6 @@ from pytest_gpuperf.test_record import CheckedOnly
 
 if TYPE_CHECKING:
     from pytest_gpuperf.counters.exchange import Collected
-    from pytest_gpuperf.judge.time_verdict import Suspect
     from pytest_gpuperf.process.serving import ServingChild
     from pytest_gpuperf.timing.process_reference import Link
 
@@ -86,8 +85,6 @@ class Run:
         self._hold: ExitStack | None = None
         self._shares: dict[str, int] = {}
         """Error rates that were given out, by the test's node id."""
-        self.suspects: list[Suspect] = []
-        """Losses of the current test that wait for a second process, at its end."""
 
     @property
     def number(self) -> int | None:
@@ -253,8 +250,3 @@ class Run:
         child, self.second_process = self.second_process, None
         if child is not None:
             child.close(at_once=at_once)
-
-    def pop_suspects(self) -> list[Suspect]:
-        """Those of the test that ends, which wait no more."""
-        suspects, self.suspects = self.suspects, []
-        return suspects

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -18,6 +18,9 @@ from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Status, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Advice, Judgement
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.judge.time_verdict import Suspect
 
 
 class PerformanceRegression(pytest.fail.Exception):  # type: ignore[misc,name-defined]
@@ -109,6 +112,8 @@ class TestRecord:
         """Whether it compares workloads with one another: its kernels then need no baseline."""
         self.subtest_stopped = False
         """Whether a subtest stopped early, and the test went on."""
+        self.suspects: list[Suspect] = []
+        """Losses that wait for a second process, at its end."""
         self.failed_measurement: BaseException | None = None
         """The first exception of a measurement: it fails the test even if the test caught it, or a thread did."""
 

@@ -12,7 +12,6 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 
-import msgspec
 import numpy as np
 
 from pytest_gpuperf.formatting import numbered
@@ -150,11 +149,6 @@ def by_record(case: TimeCase, times_ns: Sequence[float], bound: float, unpaired:
         return case.judgement(Verdict.SLOWER, reason, time)
     reason = f"x{ratios[-1]:.3f} of its recorded time: nothing is proven below x{bound:.2f}; not paired: {unpaired}"
     return case.judgement(Verdict.INCONCLUSIVE, reason, time)
-
-
-def not_confirmed(suspected: Judgement, why: str) -> Judgement:
-    """What one process proved at its whole share of the error rate, where no second one could speak: it stands."""
-    return msgspec.structs.replace(suspected, notes=(f"not confirmed: {why}", *suspected.notes))
 
 
 def figures(case: TimeCase, first: Comparison, second: Comparison | None = None) -> TimeFigures:

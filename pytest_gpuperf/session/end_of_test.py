@@ -99,11 +99,11 @@ def _place_of(item: pytest.Item) -> tuple[str, int]:
 
 def _confirm_suspects(item: pytest.Item, run: Run, test: TestRecord, *, cut_short: bool) -> None:
     """Confirm slower workloads in a second process, unless the test was ``cut_short`` by ``pytest.fail`` or an exit."""
-    if run.suspects:
+    if test.suspects:
         from pytest_gpuperf.workload import confirm  # noqa: PLC0415 SciPy comes with it
 
         if cut_short:
-            confirm.give_up(run, test)
+            confirm.give_up(test)
         else:
             confirm.confirm(item, run, test)
 

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.device.device_errors import LockError
-from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect, not_confirmed
+from pytest_gpuperf.judge.time_verdict import Confirmation, Suspect
 from pytest_gpuperf.model.task import ConfirmTask, ConfirmTest, SuspectPlace
 from pytest_gpuperf.model.time_record import CALLABLE
 from pytest_gpuperf.model.verdict import Judgement, Verdict
@@ -38,24 +38,24 @@ MOST_CONFIRMED = 20
 
 def confirm(item: pytest.Item, run: Run, test: TestRecord) -> None:
     """Settle the suspects of one test by another process: their judgements in ``test`` become final."""
-    waiting: dict[SuspectPlace, Suspect] = {one.place: one for one in run.pop_suspects()}
-    found: dict[SuspectPlace, list[Confirmation]] = {place: [] for place in waiting}
+    found: dict[SuspectPlace, list[Confirmation]] = {one.place: [] for one in test.suspects}
     slower = False
-    while waiting:
-        findings, problem = _in_another_process(item, run, list(waiting.values()))
-        for place, suspect in list(waiting.items()):
-            judged = _final_judgement(suspect, found[place], findings.get(place), problem)
+    while test.suspects:
+        findings, problem = _in_another_process(item, run, test.suspects)
+        for suspect in list(test.suspects):
+            judged = _final_judgement(suspect, found[suspect.place], findings.get(suspect.place), problem)
             if judged is not None:
-                del waiting[place]
+                test.suspects.remove(suspect)
                 slower |= judged.verdict.is_regression and _is_paired(suspect)
                 _replace(test, judged)
     run.confirmed += slower
 
 
-def give_up(run: Run, test: TestRecord) -> None:
+def give_up(test: TestRecord) -> None:
     """End the wait of a test that was ended before it could be confirmed."""
-    for suspect in run.pop_suspects():
+    for suspect in test.suspects:
         _replace(test, _unsettled(suspect, "the test failed or was stopped before its end"))
+    test.suspects.clear()
 
 
 def _is_paired(suspect: Suspect) -> bool:
@@ -78,9 +78,10 @@ def _final_judgement(
 
 def _unsettled(suspect: Suspect, why: str) -> Judgement:
     """A loss stands, and a gain does not, where no second process can speak."""
-    if suspect.judgement.verdict.is_regression:
-        return not_confirmed(suspect.judgement, why)
-    return msgspec.structs.replace(suspect.judgement, verdict=Verdict.SAME, reason=f"not confirmed: {why}")
+    judged, why = suspect.judgement, f"not confirmed: {why}"
+    if judged.verdict.is_regression:
+        return msgspec.structs.replace(judged, notes=(why, *judged.notes))
+    return msgspec.structs.replace(judged, verdict=Verdict.SAME, reason=why)
 
 
 def _in_another_process(

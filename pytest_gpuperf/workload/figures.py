@@ -40,7 +40,7 @@ def measure_figures(work: TimedWorkload, test: TestRecord) -> None:
         record = getattr(recorded, field)
         if kind in request.measure:
             figures[field] = MEASURED[kind](work)
-            judged += _judged(work, kind, record, figures[field])
+            judged += _judged(work, test, kind, record, figures[field])
         elif work.run.options.gates and record is not None:  # or it would pass unseen
             judged.append(secondary.not_asked_for(work.key, work.target, kind))
     if figures or judged:
@@ -48,7 +48,7 @@ def measure_figures(work: TimedWorkload, test: TestRecord) -> None:
         test.add(msgspec.structs.replace(evidence, secondary=SecondaryMetrics(**figures), judgements=judgements))
 
 
-def _judged(work: TimedWorkload, kind: SecondaryKind, record: Any, now: Any) -> Iterator[Judgement]:
+def _judged(work: TimedWorkload, test: TestRecord, kind: SecondaryKind, record: Any, now: Any) -> Iterator[Judgement]:
     """The verdict where this process gates.  A change of a time waits for a second process."""
     run, key, target = work.run, work.key, work.target
     before, after = (now if record is None else secondary.as_on_record(record, one) for one in (record, now))
@@ -71,7 +71,7 @@ def _judged(work: TimedWorkload, kind: SecondaryKind, record: Any, now: Any) -> 
 
     judgement = final_verdict(())
     if is_time and judgement.verdict in (Verdict.WORSE, Verdict.BETTER):
-        run.suspects.append(Suspect(judgement, work.identity, final_verdict, work.request.budget_s))
+        test.suspects.append(Suspect(judgement, work.identity, final_verdict, work.request.budget_s))
     yield judgement
 
 

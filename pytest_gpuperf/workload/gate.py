@@ -93,7 +93,7 @@ def time_workload(run: Run, test: TestRecord, request: Request) -> CheckedOnly |
     if timed.final_verdict and timed.judgement and timed.judgement.verdict is Verdict.SLOWER and not work.confirms:
         took_s = timed.comparison.seconds if timed.comparison is not None else 0.0
         budget_s = max(request.budget_s, took_s)
-        run.suspects.append(Suspect(timed.judgement, work.identity, timed.final_verdict, budget_s))
+        test.suspects.append(Suspect(timed.judgement, work.identity, timed.final_verdict, budget_s))
     if confirming is not None:
         time_ns = measured.time_ns if measured.rounds else 0.0
         place = SuspectPlace(key=work.key, kind="time")

@@ -129,9 +129,10 @@ def found(recorded, monkeypatch):
     kept = {}
 
     def keep(item, run, record):
-        (suspect,) = run.pop_suspects()
+        (suspect,) = record.suspects
         kept.update(item=item, run=run, record=copy.copy(record), suspect=suspect)
         kept["record"].workloads = dict(record.workloads)
+        record.suspects.clear()
 
     with monkeypatch.context() as patch:
         patch.setattr(confirm, "confirm", keep)
@@ -189,7 +190,7 @@ def test_no_combination_of_faults_makes_a_loss_of_60_percent_green(found, monkey
         monkeypatch.setattr(confirm, "ServingChild", start_child)
         record = item.stash[stash.TEST_RECORD] = copy.copy(found["record"])
         record.workloads, record.ended_in = dict(found["record"].workloads), ""
-        run.suspects = [suspect]
+        record.suspects = [suspect]
         problem = ENDS[end]()
         run.end_second_process()
         with pytest.raises((AssertionError, pytest.fail.Exception)):  # neither green nor skipped

@@ -85,6 +85,12 @@ def test_early_stops(run: Run, without_gpu: Run) -> None:
 # --- confirmation ----------------------------------------------------------------------------------
 
 
+def waiting_item(run: Run) -> Any:
+    item: Any = run.item()
+    stash.record_of(item).suspects.append(item)
+    return item
+
+
 def test_slower_workload_of_no_failed_test_is_confirmed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     second: list[str] = []
 
@@ -93,11 +99,10 @@ def test_slower_workload_of_no_failed_test_is_confirmed(run: Run, monkeypatch: p
         test.add(workload("copy", judgement(Verdict.SLOWER)))
 
     monkeypatch.setattr(confirmation, "confirm", confirm)
-    monkeypatch.setattr(confirmation, "give_up", lambda run, test: second.append("given up"))
-    run.shared.suspects.append("a workload that was slower")
+    monkeypatch.setattr(confirmation, "give_up", lambda test: second.append("given up"))
     for problem in (None, LATER, WRONG, CheckedOnly("no times"), FAILED("wrong")):
-        assert isinstance(ended(run.item(), problem), FAILED | AssertionError)
-    end_of_test.attach(run.item(), report())
+        assert isinstance(ended(waiting_item(run), problem), FAILED | AssertionError)
+    end_of_test.attach(waiting_item(run), report())
     assert second == [*["confirmed"] * 4, "given up", "given up"]
 
 

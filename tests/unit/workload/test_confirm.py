@@ -95,9 +95,9 @@ class Test:
         """The verdict on a workload's time, which was this and waited."""
         waiting = judged(verdict)
         self.record.add(WorkloadEvidence(key=KEY, judgements=(judged(Verdict.SAME, "", "static"), waiting)))
-        self.run.suspects.append(Suspect(waiting, identity, final_verdict, budget_s=1.0))
+        self.record.suspects.append(Suspect(waiting, identity, final_verdict, budget_s=1.0))
         confirm.confirm(self.item, self.run, self.record)
-        assert not self.run.suspects
+        assert not self.record.suspects
         static, time = self.record.workloads["copy"].judgements
         assert static.verdict is Verdict.SAME
         return time
@@ -193,8 +193,8 @@ def test_only_so_many_callables_are_confirmed(test: Test) -> None:
 
 def test_a_test_that_was_ended_keeps_its_loss(test: Test) -> None:
     test.record.add(WorkloadEvidence(key=KEY, judgements=(judged(Verdict.SLOWER),)))
-    test.run.suspects.append(Suspect(judged(Verdict.SLOWER), CODE, confirmed, budget_s=1.0))
-    confirm.give_up(test.run, test.record)
+    test.record.suspects.append(Suspect(judged(Verdict.SLOWER), CODE, confirmed, budget_s=1.0))
+    confirm.give_up(test.record)
     (found,) = test.record.workloads["copy"].judgements
     assert found.notes == ("not confirmed: the test failed or was stopped before its end",)
 
