@@ -191,11 +191,7 @@ class Against:
             self._run.outcome.left_out += (message,) if left else ()
         if RUNNING in self._config.stash:
             self._config.stash[RUNNING].child.link.close()  # by which it ends meanwhile
-        self.save_evidence()
-
-    def save_evidence(self) -> None:
-        """Write the evidence of the revision so far, for other processes."""
-        if isinstance(self._run.store, RevisionBaselines):
+        if isinstance(self._run.store, RevisionBaselines):  # for the controller of pytest-xdist
             self._run.store.save(self._test)
 
 

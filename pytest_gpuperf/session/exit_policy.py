@@ -85,11 +85,10 @@ REMEDIES = {
     Verdict.BETTER: STALE,
 }  # fmt: skip
 """By verdict; ``{accept}`` and ``{record}`` are commands of an update."""
-NO_ADVICE: Mapping[Key, Sequence[Advice]] = MappingProxyType({})
 
 
 def failure_message(
-    failed: Sequence[Judgement], advice: Mapping[Key, Sequence[Advice]] = NO_ADVICE, revision: str = "",
+    failed: Sequence[Judgement], advice: Mapping[Key, Sequence[Advice]] = MappingProxyType({}), revision: str = "",
     repeated: Sequence[str] = (),
 ) -> str:  # fmt: skip
     """The whole message of a failed gate: what got worse, by how much, of what cause, what to do.

@@ -54,8 +54,6 @@ class Reporting:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        self.groups: RedGroups | None = None
-        """From the summary's beginning on."""
         self._runs_tests = _runs_tests(config)
 
     @property
@@ -98,19 +96,17 @@ class Reporting:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None]:
         """The run's own summary, then those of plugins that look at all reports: ``--durations``, coverage."""
         groups = self.groups
-        if groups:
-            groups.leave(groups.failed)
+        groups.leave(groups.failed)
         if self._runs_tests:
-            run, failed = stash.run_of(self.config), groups.failed if groups else ()
-            terminal.summary(Screen(terminalreporter), run.results, run.outcome, run.options, failed)
+            run = stash.run_of(self.config)
+            terminal.summary(Screen(terminalreporter), run.results, run.outcome, run.options, groups.failed)
         yield
-        if groups:
-            groups.leave(groups.named)
+        groups.leave(groups.named)
 
     @pytest.hookimpl(specname="pytest_terminal_summary", wrapper=True, tryfirst=True)
     def pytest_whole_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None]:
         """Around pytest's own summary, which shows messages of failures first and names them at the end."""
-        self.groups = RedGroups(terminalreporter)
+        self.groups: RedGroups = RedGroups(terminalreporter)
         self.groups.leave(self.groups.named)
         try:
             return (yield)

@@ -78,10 +78,10 @@ class Rounds:
 
 
 def sample_rounds(
-    device: Device, timer: WorkloadTimer, workload: Workload, count: int, samples: int = SAMPLES, *,
-    budget_s: float = 5.0, duration_ns: float = 0.0, clock: Clock = time.perf_counter,
+    device: Device, timer: WorkloadTimer, workload: Workload, count: int, *,
+    budget_s: float, duration_ns: float, clock: Clock = time.perf_counter,
 ) -> Rounds:  # fmt: skip
-    """Measure ``workload`` in ``count`` rounds of ``samples`` samples; fewer where ``budget_s`` is short.
+    """Measure ``workload`` in ``count`` rounds of ``SAMPLES`` samples; fewer where ``budget_s`` is short.
 
     At least three samples are measured per round; ``duration_ns`` is about the time of one.  Raises
     ``TimerError`` if a sample was lost and ``InvalidSampleError`` if the timer returned what is no time.
@@ -89,8 +89,8 @@ def sample_rounds(
     start = clock()
     long = duration_ns >= UNDROPPED_NS
     cost_s = warm_up(timer, workload, bound_s=min(WARM_UP_S, budget_s / 4), clock=clock, one_by_one=long)
-    affordable = int((budget_s - (clock() - start)) / (cost_s * count)) - 1 if cost_s > 0 else samples
-    size = max(min(samples, affordable), min(samples, LEAST_SAMPLES))  # each round takes one more, which is dropped
+    affordable = int((budget_s - (clock() - start)) / (cost_s * count)) - 1  # each round takes one more that is dropped
+    size = max(min(SAMPLES, affordable), LEAST_SAMPLES)
     slot = workload.slot(size, dropped=0 if long else 1)
     rounds: list[float] = []
     disturbed: list[str] = []

@@ -18,7 +18,6 @@ from pytest_gpuperf.compile.machine_code.binary import loaded
 from pytest_gpuperf.compile.machine_code.occupancy import occupancy
 from pytest_gpuperf.compile.machine_code.symbols import kernel_key, short_name
 from pytest_gpuperf.device.device_errors import TimerError
-from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.model.evidence import KernelBinary, StaticRecord
 from pytest_gpuperf.model.result import LaunchedKernel, TracedLaunch, WorkloadEvidence
 from pytest_gpuperf.run import Run
@@ -37,9 +36,8 @@ def capture(run: Run, test: TestRecord, request: Request) -> None:
     What cannot be traced is left to its timing, which fails in the same way and says so.
     """
     with contextlib.suppress(TimerError):
-        note_launches(run, test, request.name, run.device.facts.arch, run.timer.trace(Slot(
-            request.workload, 1, request.reset, dropped=0
-        )))  # fmt: skip
+        launches = run.timer.trace(request.sample.slot(1, dropped=0))
+        note_launches(run, test, request.name, run.device.facts.arch, launches)
 
 
 def capture_without_gpu(run: Run, test: TestRecord, request: Request) -> None:

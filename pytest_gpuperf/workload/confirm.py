@@ -22,7 +22,7 @@ from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.process.children import child_command
 from pytest_gpuperf.process.serving import START_S, ServingChild
 from pytest_gpuperf.results import may_measure
-from pytest_gpuperf.revision.against import AGAINST
+from pytest_gpuperf.revision.evidence import RevisionBaselines
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.test_record import TestRecord
 from pytest_gpuperf.timing.compare import BUDGETS
@@ -101,8 +101,8 @@ def _in_another_process(
     if paired:
         run.end_second_process()
     is_fresh = run.second_process is None
-    if AGAINST in item.config.stash:
-        item.config.stash[AGAINST].save_evidence()
+    if isinstance(run.store, RevisionBaselines):
+        run.store.save(item.nodeid)
     run.give_memory_back()  # the child needs as much memory as this test did
     try:
         with run.device.lock():  # not by the child: what it would wait for others is not its own time

@@ -44,7 +44,7 @@ from pytest_gpuperf.workload.check import check_again
 from pytest_gpuperf.workload.confirm_server import send_finding
 from pytest_gpuperf.workload.figures import measure_figures
 from pytest_gpuperf.workload.request import Request
-from pytest_gpuperf.workload.timed_workload import TimedWorkload, draw_aa_test, interval_of, sample_of
+from pytest_gpuperf.workload.timed_workload import TimedWorkload, draw_aa_test, interval_of
 
 _REMEDY = "Restore the baselines from version control, or record the workload again with --update-baselines=all"
 _ACCEPT = "record the baseline again with pytest --update-baselines if that is intended"
@@ -71,7 +71,7 @@ def time_workload(run: Run, test: TestRecord, request: Request) -> CheckedOnly |
     evidence, confirming = test.workloads[request.name], run.confirming
     work = TimedWorkload(run, request, evidence.key, request.identity())
     if confirming is None and run.link is not None and request.launch is None and request.against is None:
-        serve(run, run.link, request.name, work.identity, work.timed)
+        serve(run, run.link, request.name, work.identity, request.sample)
     passed_over = not confirming.confirms(work.key) if confirming else isinstance(run.options.task, RevisionTask)
     described = Timed(Rounds()) if run.describes else None
     timed = described or (Timed(work.measure_briefly()) if passed_over else _gate_time(work))
@@ -118,7 +118,7 @@ def _gate_time(work: TimedWorkload) -> Timed:
     record, launch, which = work.baseline, work.request.launch, work.run.options.time
     case = _case(work, record)
     if work.request.against is not None:
-        sides = sample_of(work.request.against), work.timed
+        sides = work.request.against.sample, work.request.sample
         return _gate_by_blocks(work, case, PairedWorkloads(work.run.device, work.timer, sides))
     if record is None:
         measured = work.measure_rounds()
@@ -260,7 +260,7 @@ def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> T
     limits = limits_of_processes(case.limits, now_ns)
     case = _widened(work, dataclasses.replace(case, limits=limits, by_process=True))
     try:
-        with reference_for(run, work.key, work.timer, work.identity, work.timed, request.budget_s) as reference:
+        with reference_for(run, work.key, work.timer, work.identity, request.sample, request.budget_s) as reference:
             first = _compared(work, case, reference, now_ns).comparison
     except NotPaired as problem:
         return _by_record(work, case, measured, max(bound, 1 + case.limits.tolerance), str(problem))

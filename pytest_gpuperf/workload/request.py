@@ -11,6 +11,7 @@ from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.limits import Limits
 from pytest_gpuperf.model.time_record import CALLABLE, CacheMode, Identity
+from pytest_gpuperf.timing.rounds import Workload
 
 __tracebackhide__ = True  # of pytest: an error is shown at the test's line
 
@@ -56,6 +57,11 @@ class Request:
     @property
     def launch(self) -> Launch | None:
         return self.workload if isinstance(self.workload, Launch) else None
+
+    @property
+    def sample(self) -> Workload:
+        """As a timer takes it."""
+        return Workload(self.workload, self.reset, self.cache)
 
     def restore(self) -> None:
         if self.reset is not None:

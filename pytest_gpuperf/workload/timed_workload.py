@@ -21,7 +21,7 @@ from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.compare import compare
 from pytest_gpuperf.timing.cubin_reference import BaselineLaunch, CubinReference
 from pytest_gpuperf.timing.elapsed import ElapsedTimer
-from pytest_gpuperf.timing.rounds import LONG_NS, Rounds, Workload, sample_rounds
+from pytest_gpuperf.timing.rounds import LONG_NS, Rounds, sample_rounds
 from pytest_gpuperf.workload.request import Request
 
 ROUNDS = 4
@@ -71,13 +71,9 @@ class TimedWorkload:
         """Whether this is the second process."""
         return self.run.confirming is not None
 
-    @property
-    def timed(self) -> Workload:
-        return sample_of(self.request)
-
     def probed_ns(self) -> float:
         """Time of a single run; with a reference, the longer one."""
-        slots = [sample_of(one).slot(1, dropped=0) for one in (self.request, self.request.against) if one is not None]
+        slots = [one.sample.slot(1, dropped=0) for one in (self.request, self.request.against) if one is not None]
         return max(times[0] for times in self.timer.measure(slots, self.request.cache))
 
     def expected_ns(self) -> float:
@@ -87,7 +83,7 @@ class TimedWorkload:
     def measure_rounds(self, count: int = ROUNDS, budget_s: float | None = None) -> Rounds:
         """``count`` rounds in ``budget_s`` seconds, by default those of the request."""
         return sample_rounds(
-            self.run.device, self.timer, self.timed, count,
+            self.run.device, self.timer, self.request.sample, count,
             budget_s=self.request.budget_s if budget_s is None else budget_s,
             duration_ns=self.run.recorded_ns or self.probed_ns(),
         )  # fmt: skip
@@ -115,10 +111,6 @@ class TimedWorkload:
             dynamic_shared_bytes=launch.dynamic_shared_bytes if launch else 0,
             bytes=request.bytes, flops=request.flops, kernel_breakdown=kernels,
         )  # fmt: skip
-
-
-def sample_of(request: Request) -> Workload:
-    return Workload(request.workload, request.reset, request.cache)
 
 
 def interval_of(midmeans_ns: Sequence[float]) -> tuple[float, float] | None:
