@@ -110,8 +110,8 @@ class TestRecord:
         """The phase that ended the test; empty while it runs."""
         self.compares = False
         """Whether it compares workloads with one another: its kernels then need no baseline."""
-        self.subtest_stopped = False
-        """Whether a subtest stopped early, and the test went on."""
+        self.whole = True
+        """Whether nothing ended it early, nor a subtest after which it went on."""
         self.suspects: list[Suspect] = []
         """Losses that wait for a second process, at its end."""
         self.failed_measurement: BaseException | None = None

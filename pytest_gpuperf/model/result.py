@@ -131,7 +131,9 @@ class TestEvidence(Record, frozen=True):
     test: str
     status: Status = "complete"
     reason: str = ""
-    """Why the test stopped early."""
+    """Of the status, if it is not complete."""
+    whole: bool = True
+    """Nothing ended the test early, neither the need for a GPU nor a skip."""
     device: DeviceFacts | None = None
     session: Session | None = None
     workloads: tuple[WorkloadEvidence, ...] = ()

@@ -49,12 +49,12 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     finish_test(item.config)
     failed = problem is not None and not stopped and not isinstance(problem, SKIPS)
     _confirm_suspects(item, run, test, cut_short=failed and isinstance(problem, pytest.fail.Exception))  # or by a fault
-    whole = problem is None and not test.subtest_stopped
+    test.whole &= problem is None
     unreadable = ""
     if run.options.active:
         from pytest_gpuperf.session import judge_test  # noqa: PLC0415 40 modules that no plain run needs
 
-        unreadable = judge_test.judge_test(run, test, whole=whole)
+        unreadable = judge_test.judge_test(run, test)
     own = isinstance(problem, AttributeError) and problem.obj is getattr(item, "funcargs", {}).get("gpu", item)
     if isinstance(problem, AttributeError) and own and not type(problem.obj).__module__.startswith("pytest_gpuperf."):
         problem.args = (f"{problem}: gpu is this project's own fixture; that of pytest-gpuperf is gpuperf.gpu",)
@@ -88,7 +88,7 @@ def end_subtest(item: pytest.Item, problem: BaseException, report: pytest.TestRe
     """Let an early stop end a subtest without failing it; its test goes on with the next."""
     if stops_early(item, problem):
         test = stash.record_of(item)
-        test.subtest_stopped = True
+        test.whole = False
         _note_early_stop(stash.run_of(item.config), test, problem)
         report.outcome, report.longrepr = "skipped", (*_place_of(item), f"{test.status}: {test.reason}")
 
@@ -198,7 +198,7 @@ def _attach_failure(report: pytest.TestReport, run: Run, test: TestRecord) -> No
 def evidence_of(item: pytest.Item, run: Run, test: TestRecord) -> TestEvidence:
     """The test's evidence, as its report carries it."""
     found = TestEvidence(
-        module=test.module, test=test.test, status=test.status, reason=test.reason,
+        module=test.module, test=test.test, status=test.status, reason=test.reason, whole=test.whole,
         workloads=tuple(test.workloads.values()),
         properties={name: str(value) for name, value in item.user_properties},
         cubins={sha256: zlib.compress(test.cubins[sha256]) for sha256 in sorted(test.unrecorded)},

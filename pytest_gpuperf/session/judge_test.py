@@ -35,8 +35,8 @@ def may_change(judgement: Judgement) -> bool:
     return judgement.fits and judgement.verdict in (Verdict.SAME, Verdict.WORSE, Verdict.BETTER)
 
 
-def judge_test(run: Run, test: TestRecord, *, whole: bool) -> str:
-    """Static judgements of a test that ran to its end, ``whole``, or stopped early, and causes.
+def judge_test(run: Run, test: TestRecord) -> str:
+    """Static judgements of a test that ran to its end or stopped early, and causes.
 
     Returns why a baseline cannot be read; empty if all of them can.
     """
@@ -49,7 +49,7 @@ def judge_test(run: Run, test: TestRecord, *, whole: bool) -> str:
             listings=run.listings,
         )  # fmt: skip
         compares = test.compares and options.update is None
-        if options.gates and (compares or not whole):  # it may have launched some of them later
+        if options.gates and (compares or not test.whole):  # it may have launched some of them later
             test.shared_kernels = [one for one in test.shared_kernels if _is_on_record(run, test, one)]
         if options.gates and compares:
             test.kernels = [one for one in test.kernels if _is_on_record(run, test, one)]
@@ -66,7 +66,7 @@ def judge_test(run: Run, test: TestRecord, *, whole: bool) -> str:
                 test.add(workload)
             for workload in list(test.workloads.values()):
                 test.add(in_order(run, workload, test))
-            _name_origins(run, test, whole=whole)
+            _name_origins(run, test)
             if revision is not None:
                 foreign = next(iter(foreign_files_of(run.config).lines()), "")
                 for work in list(test.workloads.values()):
@@ -217,12 +217,12 @@ def explain_test(run: Run, test: TestRecord, estimates: Estimates) -> None:
 # --- renamed workloads --------------------------------------------------------------------------------
 
 
-def _name_origins(run: Run, test: TestRecord, *, whole: bool) -> None:
+def _name_origins(run: Run, test: TestRecord) -> None:
     """Tell of every NEW workload of this test which record without a test has its machine code.
 
-    ``whole``: the test ran to its end, so that records of its own that it did not reach count too.  A comparison with
-    a revision has no other gate for a renamed test: equal code is UNCHANGED there, and other code of a kernel whose
-    test is missing is NOT-COMPARABLE.  Raises ``BaselineError``.
+    If it ran to its end, records of its own that it did not reach count too.  A comparison with a revision has no
+    other gate for a renamed test: equal code is UNCHANGED there, and other code of a kernel whose test is missing is
+    NOT-COMPARABLE.  Raises ``BaselineError``.
     """
     fresh = [work for work in test.workloads.values() if any(map(_is_new, work.judgements))]
     found = run.results.found
@@ -234,7 +234,7 @@ def _name_origins(run: Run, test: TestRecord, *, whole: bool) -> None:
         key: records
         for key, records in run.store.workloads().items()
         if found.lacks(run.config, key)
-        or (whole and key.node_id == test.node_id and key.workload not in test.workloads)
+        or (test.whole and key.node_id == test.node_id and key.workload not in test.workloads)
     }
     target = run.device.facts.slug if run.has_gpu else ""
     for work in fresh:

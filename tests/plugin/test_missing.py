@@ -53,6 +53,8 @@ def test_workload_behind_the_need_for_a_gpu_is_named(known: Suite, monkeypatch: 
     assert result.ret == 0
     result.stdout.fnmatch_lines(["*k1 *UNCHANGED", MISSING])
     assert known.run("--gpuperf", "--gpuperf-open=fail", "test_h.py").ret == 1
+    h(known, time_between="return")
+    assert known.run("--gpuperf", "test_h.py").ret == 1
 
 
 def test_data_before_the_first_kernel_leaves_nothing(known: Suite) -> None:
@@ -62,10 +64,9 @@ def test_data_before_the_first_kernel_leaves_nothing(known: Suite) -> None:
     assert (result.ret, "NOT-MEASURED" in result.stdout.str()) == (0, False)
     h(known, data_first=DATA)
     result = known.run("--gpuperf", "test_h.py")
+    nothing = "ERROR: nothing was measured: 1 test ran and has no *"
+    result.stdout.fnmatch_lines(["2 workloads NOT-MEASURED on *", nothing])
     assert result.ret == EXIT_NOTHING_MEASURED
-    result.stdout.fnmatch_lines(
-        ["2 workloads NOT-MEASURED on *", "ERROR: nothing was measured: 1 test ran and has no *"]
-    )
 
 
 # --- architectures -------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ def test_a_pairs_other_process_ends_the_test_too(run: Run) -> None:
 
 def test_a_test_that_stops_early_is_judged_by_what_it_reached(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     judged: list[bool] = []
-    monkeypatch.setattr(judge_test, "judge_test", lambda run, test, whole: judged.append(whole) or "")
+    monkeypatch.setattr(judge_test, "judge_test", lambda run, test: judged.append(test.whole) or "")
     ended(run.item())
     ended(run.item(), CheckedOnly("no times"))
     assert judged == [True, False]

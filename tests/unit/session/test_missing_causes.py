@@ -35,31 +35,29 @@ def kernel(name: str = "copy", arch: str = "sm_90", **fields: Any) -> WorkloadEv
 
 
 PASSED = Ended("passed")
+FOR_TIME = evidence(status="checked only", reason="no times", whole=False)
 TIME = make_time(make_session(), cubin="")
 JUDGED = workload("copy", judgement(Verdict.SAME, "static"), static={"sm_90": static_record()}, toolchain=COMPILER)
-OTHER_ARCH = kernel(arch="sm_80")
-UNLAUNCHED = kernel("under another name", launched=False)
+OTHER_ARCH, UNLAUNCHED = kernel(arch="sm_80"), kernel("under another name", launched=False)
 DELETED, SKIPPED, NEEDED_GPU, NOT_REACHED = list(MissingCause)[:4]
 CASES: dict[str, tuple[dict[str, Any], Ended | None, TestEvidence | None, str]] = {
     # what was found, how the test ended, its evidence, and then: the cause, with names; empty if nothing is missing
     "judged": ({}, PASSED, evidence(JUDGED), ""),
     "compiled alone": ({}, PASSED, evidence(UNLAUNCHED), ""),
     "passed without the plugin": ({}, PASSED, None, f"{NOT_REACHED.value}: {NAME}."),
-    "stopped for a time": (
-        {}, PASSED, evidence(status="checked only", reason="no times"), f"{NOT_REACHED.value}: {NAME} (no times)."
-    ),
+    "stopped for a time": ({}, PASSED, FOR_TIME, f"{NOT_REACHED.value}: {NAME} (no times)."),
     "another architecture": ({}, PASSED, evidence(OTHER_ARCH), f"{NOT_REACHED.value}: {NAME}."),
     "another of Triton's": ({}, PASSED, evidence(kernel(arch="sm_80", toolchain="Triton 3.6.0")), ""),
     "another of a GPU's": ({}, PASSED, evidence(OTHER_ARCH, device=H200), ""),
     "a callable instead": ({}, Ended("skipped"), evidence(workload("copy")), f"{NOT_REACHED.value}: {NAME}."),
-    "static only": ({}, Ended("skipped"), evidence(status="static only"), f"{NEEDED_GPU.value}: {NAME}."),
+    "stopped for a GPU": ({}, PASSED, evidence(status="static only", whole=False), f"{NEEDED_GPU.value}: {NAME}."),
+    "passed without a GPU": ({}, PASSED, evidence(status="static only", reason="x"), f"{NOT_REACHED.value}: {NAME}."),
     "failed": ({}, Ended("failed"), evidence(), ""),
     "skipped with a GPU": ({}, Ended("skipped", "no GPU"), evidence(device=H200), f"{SKIPPED.value}: {NODE} (no GPU)."),
     "skipped without a GPU": ({}, Ended("skipped", "no CuPy"), None, f"{NEEDED_GPU.value}: {NAME} (no CuPy)."),
     "skipped for want of one": ({}, Ended("skipped", "a GPU"), None, f"{NEEDED_GPU.value}: {NAME} (a GPU)."),
     "file broken": ({"tests": set(), "failed": {MODULE}}, None, None, ""),
-    "file skipped": ({"tests": set(), "skipped": {MODULE: "no CUDA"}}, None, None,
-                     f"{NEEDED_GPU.value}: {NAME} (no CUDA)."),
+    "file skipped": ({"tests": set(), "skipped": {MODULE: "CUDA"}}, None, None, f"{NEEDED_GPU.value}: {NAME} (CUDA)."),
     "not run": ({}, None, None, f"{NOT_REACHED.value}: {NAME} (the run ended before it)."),
     "deleted": ({"tests": set(), "selected": set()}, None, None, f"{DELETED.value}: {NODE}."),
 }  # fmt: skip
