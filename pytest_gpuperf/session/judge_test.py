@@ -147,7 +147,7 @@ def in_order(run: Run, work: WorkloadEvidence, test: TestRecord) -> WorkloadEvid
     if work.time_judgement is None:
         return _judged(work, judgements)
     code = next((one.changes for one in judgements if (one.kind, one.target) == ("static", here)), ())
-    notes = _kernel_notes(run, work, test, here)
+    notes = _kernel_notes(run, work, test, here) if work.kernels else []
     return _judged(work, [
         msgspec.structs.replace(
             one, changes=code if one.verdict is Verdict.SLOWER else one.changes, notes=(*notes, *one.notes)

@@ -118,11 +118,6 @@ def measured(suite: Suite, given: str, *flags: str) -> pytest.RunResult:
     return suite.run("--gpuperf", "-k", "launch", *flags)
 
 
-def test_suite_is_green_whatever_is_timed(with_inputs: Suite) -> None:
-    for flags in ((), ("--gpuperf-time=all", "--gpuperf-cache=warm")):
-        with_inputs.run("--gpuperf", *flags).assert_outcomes(passed=2)
-
-
 def test_plain_run_checks_and_names_the_seed_of_what_is_wrong(with_inputs: Suite) -> None:
     with_inputs.edit("solution.py", "b[:] = 2 * a", "b[:] = 3 * a")
     said = []

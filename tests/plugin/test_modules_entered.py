@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from suite_under_test import Suite
 
-MOST_MODULES, MOST_UNCHANGED = 107, 74
+MOST_MODULES, MOST_UNCHANGED = 107, 73
 """What they are, of a changed kernel and of an unchanged one: lower them with each module less."""
 COUNTING = """
 

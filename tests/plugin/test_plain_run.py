@@ -10,14 +10,6 @@ from pathlib import Path
 import pytest
 from suite_under_test import MEASURING, assert_refused, run_bodies
 
-
-def test_workloads_run_and_are_checked_but_not_timed(gpu_suite):
-    result = gpu_suite.run("-v")
-    result.assert_outcomes(passed=3)
-    assert "gpuperf" not in result.stdout.lines[-1]
-    assert not (gpu_suite.path / "baselines").exists()
-
-
 WATCHED = """class Watched(SimulatedGpu):
     inside = False
 
@@ -47,6 +39,7 @@ def test_each_test_has_the_gpus_own_stream_and_the_memory_that_others_left(gpu_s
     gpu_suite.edit("test_suite.py", "equal(b, a))\n    assert", "equal(b, a) is None)\n    assert")
     gpu_suite.run(*flags).assert_outcomes(passed=3)
     assert (gpu_suite.path / "released").read_text() == 3 * "x"
+    assert not (gpu_suite.path / "baselines").exists()
 
 
 NO = {

@@ -73,15 +73,6 @@ def test_controller_misses_what_their_gpus_could_run(gpu_suite: Suite) -> None:
     assert "None" not in opened, "the process without a worker's number is the controller"
 
 
-def test_records_that_cannot_be_read_are_named_at_the_end(recorded: Suite) -> None:
-    file = recorded.path / "baselines" / "sm_90" / "test_suite.jsonl"
-    file.write_text(file.read_text().replace('"target"', '"tarjet"'))
-    recorded.write("test_suite.py", NO_KERNEL)
-    result = recorded.run(*TWO)
-    assert result.ret != 0
-    result.stdout.fnmatch_lines(["*test_suite.jsonl*"])
-
-
 def test_workloads_of_a_worker_without_a_gpu_are_counted_beside_those_that_were_timed(recorded: Suite) -> None:
     """A worker of another host may have none, and what it did not time is not proven."""
     recorded.write("conftest.py", SIMULATED.replace("return Sim", "return None if worker else Sim"))

@@ -21,7 +21,7 @@ from pytest_gpuperf.results import Ended, Results
 from pytest_gpuperf.revision import server
 from pytest_gpuperf.revision.process import places_there
 from pytest_gpuperf.revision.server import RevisionServer
-from pytest_gpuperf.timing.process_reference import Link, OtherSideLost, Resume, RunTest, Started, TestEnded
+from pytest_gpuperf.timing.process_reference import Link, RunTest, Started, TestEnded
 
 KERNELS = (WorkloadEvidence(key=Key(module="m.py", test="test_early", workload="work")),)
 
@@ -117,11 +117,6 @@ def test_a_process_that_has_lost_its_gpu_says_so_and_ends(served: Served) -> Non
     assert served.asked("test_b").last
     served.thread.join(10.0)
     assert not served.thread.is_alive()
-
-
-def test_a_partner_that_is_gone_is_an_error() -> None:
-    with pytest.raises(OtherSideLost):
-        Link(os.open(os.devnull, os.O_RDONLY), os.open(os.devnull, os.O_RDONLY)).send(Resume())
 
 
 # --- the places that it is given -------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -102,22 +101,6 @@ def test_test_that_was_left_out_is_counted(recorded: Run) -> None:
     assert noted(recorded) == ((), (LEFT_OUT,))
 
 
-def test_deleted_file_is_named_alone(recorded: Run) -> None:
-    recorded.store.write(Update(static={("sm_80", COMPILER, key()): static_record()}))
-    recorded.collected(tests=set(), modules=set())
-    (recorded.config.rootpath / MODULE).unlink()
-    ((line,), _) = noted(recorded)
-    assert line.startswith(
-        f"1 workload NOT-MEASURED on sm_80, sm_90: {DELETED.value}: {MODULE} (the file is missing). "
-    )
-
-
-def test_deletion_on_one_side_of_a_comparison_is_named(recorded: Run) -> None:
-    recorded.shared.revision = SimpleNamespace(name="3f9a2c1b04de")
-    recorded.collected()
-    assert noted(recorded.with_options(against="HEAD")) == ((), (f"MISSING here, only in 3f9a2c1b04de: {NODE}",))
-
-
 @pytest.mark.parametrize(("here", "archs", "expected"), [
     ("sm_90", (), True), ("sm_80", (), False), (None, (), True), (None, ("sm_80",), False),
 ])  # fmt: skip
@@ -181,26 +164,6 @@ def test_targets_without_records_are_missing_unless_they_are_left_out(recorded: 
     )
     assert noted(recorded.with_options(open="warn"))[1] == (line,)
     assert noted(recorded.with_options(archs=("sm_90",), open="fail")) == ((), ())
-    recorded.with_options(archs=())
-    listing.unlink()
-    recorded.store.forget()
-    ((line,), _) = noted(recorded)
-    said = "this baseline cannot be read: it is missing, and it says which targets are gated."
-    assert line.startswith(f"missing records cannot be listed: {listing}: {said}")
-
-
-def test_folder_of_another_root_is_named(run: Run) -> None:
-    root = run.config.rootpath
-    run.collected(TEST).by_test[NODE] = evidence(JUDGED, status="complete")
-    words = f"there are no baselines in {run.options.baselines} (rootdir {root}): if there should be, --rootdir or "
-    assert noted(run)[1] == (f"{words}--gpuperf-baselines names their folder",)
-    (root / "tests" / "baselines").mkdir()
-    (root / "tests" / "baselines" / "manifest.json").touch()
-    there = root / "tests"
-    of_project = (
-        f"these tests have their baselines in {there / 'baselines'}. To do: for each, pytest --rootdir={there} "
-    )
-    assert noted(run)[1] == (f"{of_project}{there}",)
 
 
 def test_gpu_without_records_is_recorded_where_there_is_one(recorded: Run) -> None:

@@ -16,7 +16,7 @@ from recordings import Recording, drawn, recordings
 from pytest_gpuperf.judge.decision import ALPHA, MOST_BLOCKS, Decision, decide, share
 from pytest_gpuperf.model.device_facts import DeviceState
 from pytest_gpuperf.model.limits import TIGHT
-from pytest_gpuperf.timing.blocks import BURST_S, LONGEST_SLOT, Plan, blocks_of, pad_of, plan, sustained_plan
+from pytest_gpuperf.timing.blocks import LONGEST_SLOT, Plan, blocks_of, pad_of, plan
 from pytest_gpuperf.timing.compare import BUDGETS, Compared, compare
 from pytest_gpuperf.timing.samples import InvalidSampleError
 
@@ -64,26 +64,12 @@ def test_a_pad_is_a_multiple_of_512_bytes_up_to_2_mib() -> None:
     assert (least, most) == (512, 2 << 20)
 
 
-def test_a_sustained_slot_keeps_the_gpu_busy_and_drops_its_first_half() -> None:
-    bench = Bench(base_ns=1e6, each_s=1e-3)
-    found = sustained_plan(bench, bench.sides, bench.clock)
-    assert found.samples + found.dropped == pytest.approx(BURST_S / 1e-3, rel=0.01)
-    assert found.samples - found.dropped in (0, 1)
-
-
 def test_a_coin_draws_every_order() -> None:
     coin = random.Random(3)
     drawn_orders = [order for _ in range(200) for order in Plan("ABBA", 3).draw(coin)]
     assert set(drawn_orders) == {"ABBA", "BAAB"}
     assert 70 < drawn_orders.count("ABBA") < 130
     assert [len(Plan("AB", 1, blocks=4).draw(coin)), len(Plan("ABBA", 3, repeats=2).draw(coin)[0])] == [4, 8]
-
-
-def test_a_lead_is_one_sample_of_a_call() -> None:
-    bench = Bench()
-    slots = Plan("AB", 1, 0, blocks=2, lead=1).slots(["AB", "BA"], bench.sides)
-    assert [(slot.samples, slot.dropped) for slot in slots] == [(1, 1), (1, 0), (1, 0), (1, 0)]
-    assert [slot.run is bench.sides[1].run for slot in slots] == [False, True, True, False]
 
 
 # --- the value of a block ------------------------------------------------------------------------

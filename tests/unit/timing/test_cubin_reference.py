@@ -12,7 +12,6 @@ import pytest
 from record_samples import profile_of
 from simulated_gpu import SimulatedGpu
 
-from pytest_gpuperf.device.device_errors import GpuFault
 from pytest_gpuperf.device.launch import Kernel, Launch
 from pytest_gpuperf.judge.decision import ALPHA, Decision
 from pytest_gpuperf.model.evidence import KernelBinary, Parameter
@@ -105,14 +104,6 @@ def test_own_buffers_are_left_with_what_the_candidate_writes(gpu: Gpu) -> None:
     for seed in range(4):
         paired(gpu, launch_of(gpu, instructions=260), reset=lambda: None, seed=seed)
         assert gpu.last == 260
-
-
-def test_baseline_that_breaks_the_gpu_is_not_timed(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu, "fault", lambda: "an illegal address")
-    said = "^the baseline's machine code faults on the candidate's arrays: an illegal address$"
-    with pytest.raises(GpuFault, match=said):
-        paired(gpu)
-    assert len(gpu.runs) == 1
 
 
 def test_two_launches_of_a_test_move_while_they_are_compared(gpu: Gpu) -> None:
