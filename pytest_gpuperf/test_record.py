@@ -111,7 +111,7 @@ class TestRecord:
         self.compares = False
         """Whether it compares workloads with one another: its kernels then need no baseline."""
         self.whole = True
-        """Whether nothing ended it early, nor a subtest after which it went on."""
+        """Whether nothing ended it early, nor a subtest of it, so far."""
         self.suspects: list[Suspect] = []
         """Losses that wait for a second process, at its end."""
         self.failed_measurement: BaseException | None = None

@@ -132,8 +132,8 @@ class TestEvidence(Record, frozen=True):
     status: Status = "complete"
     reason: str = ""
     """Of the status, if it is not complete."""
-    whole: bool = True
-    """Nothing ended the test early, neither the need for a GPU nor a skip."""
+    whole: bool = False
+    """The test ran to its end: no failure of its own, skip or need for a GPU ended it, nor a subtest of it."""
     device: DeviceFacts | None = None
     session: Session | None = None
     workloads: tuple[WorkloadEvidence, ...] = ()

@@ -86,9 +86,9 @@ def raised_in_test_case(item: pytest.Item) -> BaseException | None:
 
 def end_subtest(item: pytest.Item, problem: BaseException, report: pytest.TestReport) -> None:
     """Let an early stop end a subtest without failing it; its test goes on with the next."""
+    test = stash.record_of(item)
+    test.whole = False
     if stops_early(item, problem):
-        test = stash.record_of(item)
-        test.whole = False
         _note_early_stop(stash.run_of(item.config), test, problem)
         report.outcome, report.longrepr = "skipped", (*_place_of(item), f"{test.status}: {test.reason}")
 

@@ -122,17 +122,17 @@ class Seen:
     def _of_test(self, key: Key, target: str) -> Iterable[tuple[MissingCause, str]]:
         """The cause for a test that was selected."""
         end, evidence = self._results.ends.get(key.node_id), self._results.by_test.get(key.node_id)
-        stopped = evidence if evidence is not None and not evidence.whole else None
+        whole = evidence is not None and evidence.whole  # then what it lacks is no matter of how it ended
         if end is None:
             yield MissingCause.LEFT_OUT if self._cut_short else MissingCause.NOT_REACHED, "the run ended before it"
-        elif end.how == "failed" or self._is_of_others(key, target):
+        elif (end.how == "failed" and not whole) or self._is_of_others(key, target):
             return
-        elif key in self._works and self._works[key].launched:
+        elif whole or (key in self._works and self._works[key].launched):
             yield MissingCause.NOT_REACHED, ""
-        elif stopped is not None and stopped.status == "static only":
+        elif evidence is not None and evidence.status == "static only":
             yield MissingCause.NEEDED_GPU, ""
         elif end.how == "passed":
-            yield MissingCause.NOT_REACHED, stopped.reason if stopped is not None else ""
+            yield MissingCause.NOT_REACHED, evidence.reason if evidence is not None else ""
         else:
             yield self._skipped(end.reason)
 

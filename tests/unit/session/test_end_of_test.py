@@ -124,7 +124,7 @@ def test_evidence_travels_on_the_report(run: Run) -> None:
     end_of_test.attach(item, said)
     assert msgspec.json.decode(said.gpuperf, type=TestEvidence) == TestEvidence(
         module=MODULE, test=TEST, status="checked only", reason="no times", workloads=tuple(test.workloads.values()),
-        properties={"own": "1"}, cubins={"a": zlib.compress(b"machine code")},
+        properties={"own": "1"}, cubins={"a": zlib.compress(b"machine code")}, whole=True,
     )  # fmt: skip
     assert said.user_properties == item.user_properties == [
         ("own", 1), ("gpuperf.copy.nvidia-h200", "SAME"), ("gpuperf.copy.nvidia-h200.counters", "WORSE"),

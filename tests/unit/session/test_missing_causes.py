@@ -34,7 +34,7 @@ def kernel(name: str = "copy", arch: str = "sm_90", **fields: Any) -> WorkloadEv
 
 
 PASSED = Ended("passed")
-FOR_TIME = evidence(status="checked only", reason="no times", whole=False)
+FOR_TIME = evidence(status="checked only", reason="no times")
 TIME = make_time(make_session(), cubin="")
 JUDGED = workload("copy", judgement(Verdict.SAME, "static"), static={"sm_90": static_record()}, toolchain=COMPILER)
 OTHER_ARCH, UNLAUNCHED = kernel(arch="sm_80"), kernel("under another name", launched=False)
@@ -49,8 +49,11 @@ CASES: dict[str, tuple[dict[str, Any], Ended | None, TestEvidence | None, str]] 
     "another of Triton's": ({}, PASSED, evidence(kernel(arch="sm_80", toolchain="Triton 3.6.0")), ""),
     "another of a GPU's": ({}, PASSED, evidence(OTHER_ARCH, device=H200), ""),
     "a callable instead": ({}, Ended("skipped"), evidence(workload("copy")), f"{NOT_REACHED.value}: {NAME}."),
-    "stopped for a GPU": ({}, PASSED, evidence(status="static only", whole=False), f"{NEEDED_GPU.value}: {NAME}."),
-    "passed without a GPU": ({}, PASSED, evidence(status="static only", reason="x"), f"{NOT_REACHED.value}: {NAME}."),
+    "stopped for a GPU": ({}, PASSED, evidence(status="static only"), f"{NEEDED_GPU.value}: {NAME}."),
+    "ran past it without a GPU": (
+        {}, PASSED, evidence(status="static only", reason="x", whole=True), f"{NOT_REACHED.value}: {NAME}."
+    ),
+    "failed by the gate": ({}, Ended("failed"), evidence(whole=True), f"{NOT_REACHED.value}: {NAME}."),
     "failed": ({}, Ended("failed"), evidence(), ""),
     "skipped with a GPU": ({}, Ended("skipped", "no GPU"), evidence(device=H200), f"{SKIPPED.value}: {NODE} (no GPU)."),
     "skipped without a GPU": ({}, Ended("skipped", "no CuPy"), None, f"{NEEDED_GPU.value}: {NAME} (no CuPy)."),
