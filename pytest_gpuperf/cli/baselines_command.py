@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
 from collections import Counter
@@ -18,6 +19,7 @@ from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.baseline_folder import add_folder, folder_of
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.process import last_run
 
 USAGE = {
     "list": (0, 1, "one NAME or none"), "mv": (2, 2, "OLD NEW"), "rm": (1, 1, "one NAME"), "pin": (0, 0, "no NAME"),
@@ -32,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "names", nargs="*", metavar="NAME",
         help="a folder, a test file, a node id, or 'NODEID [workload]', as recorded: list NAME, mv OLD NEW, rm NAME; "
         "to list or remove as a whole also a target (sm_80, nvidia-h200) or a compiler ('nvrtc 13.0.88'); pin writes "
-        f"{pin.FILE} into the current folder, which has to be pytest's root",
+        f"{pin.FILE} at pytest's root, by the last run there; without one into the current folder",
     )  # fmt: skip
     add_folder(parser)
 
@@ -48,8 +50,10 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
         return 0
     if parsed.action == "pin":
         content = pin.lines_of(store)
-        write_whole(Path(pin.FILE), content)
-        write(f"pinned  {numbered(len(pin.pinned(content)), 'file')} of {store.root}\nCommit {pin.FILE}.\n")
+        ran = last_run.find(Path.cwd())
+        file = pin.FILE if ran is None else os.path.relpath(ran.parents[1] / pin.FILE)
+        write_whole(Path(file), content)
+        write(f"pinned  {numbered(len(pin.pinned(content)), 'file')} of {store.root}\nCommit {file}.\n")
         return 0
     for line in edit(store, *parsed.names):
         write(f"{'moved' if parsed.action == 'mv' else 'removed'}  {line}\n")

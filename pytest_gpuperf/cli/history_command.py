@@ -58,7 +58,7 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     """
     node_id, folder = parsed.node_id, folder_of(parsed.baselines, Path.cwd())
     found = series_of(GitFolder(folder), commits_of(folder))
-    name = seen_from_root(node_id.rstrip("/"), folder.parent)
+    name = seen_from_root(node_id, folder.parent)
     series = {one: points for one, points in found.items() if not name or one.key.is_of(name)}
     if not series:
         what = f"of {node_id}" if node_id else f"in the commits of {folder}"

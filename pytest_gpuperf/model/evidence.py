@@ -46,7 +46,7 @@ class Key(Record, frozen=True, order=True):
         """Whether it is ``name``, or that is its folder, file, class, test (with parameters or without) or callable."""
         if name.endswith("]") and str(self).startswith(f"{name[:-1]}: "):
             return True
-        rest = self.node_id.removeprefix(name)
+        rest = self.node_id.removeprefix(name.rstrip("/"))
         return name == str(self) or (rest != self.node_id and (not rest or rest.startswith(("/", "::", "["))))
 
 

@@ -144,7 +144,7 @@ def test_test_is_found_by_its_path_as_seen_from_below(suite, command):
         (suite.path / name).rename(below / name)
     suite.run("--update-baselines")
     suite.run("--gpuperf")
-    for named in ("test_suite.py", "./test_suite.py", str(below / "test_suite.py"), "deep/test_suite.py"):
+    for named in ("test_suite.py", "./test_suite.py", str(below / "test_suite.py"), "deep/test_suite.py", "deep/"):
         status, out, err = command("explain", named, folder="deep")
         assert status == 0, err
         assert "deep/test_suite.py::test_" in out
