@@ -118,14 +118,8 @@ def callables(chosen: argparse.Namespace) -> Verdicts:
                 more = {name: of[str(percent)][0] for name, of in sizes.items() if percent}
                 commit(folder, chosen.again, more, f"Edit {number}, {percent} percent more")
                 report.unlink(missing_ok=True)
-                in_pytest(
-                    folder,
-                    report,
-                    "--gpuperf",
-                    "--gpuperf-tolerance=tight",
-                    f"--gpuperf-report={report}",
-                    *chosen.pytest,
-                )
+                gate = "--gpuperf", "--gpuperf-tolerance=tight", f"--gpuperf-report={report}"
+                in_pytest(folder, report, *gate, *chosen.pytest)
                 verdicts += verdicts_of(json.loads(report.read_text(encoding="utf-8")), percent)
     (chosen.out / "callables.json").write_text(json.dumps({"sizes": sizes, "verdicts": verdicts}), encoding="utf-8")
     return verdicts

@@ -45,27 +45,10 @@ VERDICTS = (REPRODUCED, MORE, LESS, CONTRADICTED, ERRATUM, NOT_COMPARABLE)
 SAME_CHIP = ("any", "Hopper", "H100", "H200")
 ABSENT = ("stack_bytes", "spill_store_bytes", "spill_load_bytes", "shared_bytes", "barriers", "dynamic_shared_bytes")
 """Left out of a report where they are 0."""
-KEYS = frozenset(
-    [
-        "id",
-        "kind",
-        "text",
-        "document",
-        "place",
-        "shown",
-        "gpu",
-        "unit",
-        "says",
-        "exact",
-        "can",
-        "chip",
-        "formula",
-        "because",
-        "origin",
-        "why",
-        "neutral",
-    ]
-)
+KEYS = frozenset({
+    "id", "kind", "text", "document", "place", "shown", "gpu", "unit", "says", "exact", "can", "chip", "formula",
+    "because", "origin", "why", "neutral",
+})  # fmt: skip
 
 
 class BadClaim(ValueError):

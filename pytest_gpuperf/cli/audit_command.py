@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,13 +18,12 @@ from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.report.diff import built_entries, diff_lines, diff_markdown, listed, rows_of, short_name
+from pytest_gpuperf.report.order import counted, rank_of
 
 EXIT_REGRESSED, EXIT_UNKNOWN = 1, 2
 PROBLEM_STATUS = EXIT_UNKNOWN
 MOST_BYTES = 4 << 20
 """Of machine code that is disassembled: 5 s on a core."""
-VERDICTS = (Verdict.WORSE, Verdict.BETTER, Verdict.SAME, Verdict.UNCHANGED)
-"""Of machine code that one compiler or several made, the worst first."""
 NOTHING_COMPARED = (
     "nothing was compared: no kernel is on both sides, and a gate without a comparison would always be green. Name the "
     "other build of this file\n"
@@ -68,7 +67,7 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     if not found.pairs:
         write(NOTHING_COMPARED)
         return EXIT_UNKNOWN
-    return EXIT_REGRESSED if Verdict.WORSE in found.counts() else 0
+    return EXIT_REGRESSED if Verdict.WORSE in found.verdicts else 0
 
 
 # --- comparing -----------------------------------------------------------------------------------
@@ -97,10 +96,9 @@ class AuditedPairs(NamedTuple):
     unread: int
     """Changed kernels that were compared without their instructions."""
 
-    def counts(self) -> dict[Verdict, int]:
-        """Kernels by verdict, the worst first."""
-        found = Counter(pair.judgement.verdict for pair in self.pairs)
-        return {verdict: found[verdict] for verdict in VERDICTS if found[verdict]}
+    @property
+    def verdicts(self) -> list[Verdict]:
+        return [pair.judgement.verdict for pair in self.pairs]
 
 
 def compared(old: Sequence[AuditedKernel], new: Sequence[AuditedKernel]) -> AuditedPairs:
@@ -146,7 +144,7 @@ def _matched(
 def _with_instructions(pairs: list[Pair]) -> tuple[list[Pair], int]:
     """The pairs, changed ones judged by their instructions where there is time; and for how many there was none."""
     changed = [place for place, pair in enumerate(pairs) if pair.judgement.verdict is not Verdict.UNCHANGED]
-    changed.sort(key=lambda place: (VERDICTS.index(pairs[place].judgement.verdict), pairs[place].code_bytes))
+    changed.sort(key=lambda place: (rank_of(pairs[place].judgement.verdict), pairs[place].code_bytes))
     left, chosen = MOST_BYTES, []
     for place in changed:
         if pairs[place].code_bytes <= left:
@@ -183,8 +181,7 @@ def _as_text(found: AuditedPairs, *, markdown: bool) -> str:
     if found.unread:
         kernels = numbered(found.unread, "changed kernel")
         remarks.append(f"{kernels} compared by registers, stack, memory and size alone, without their instructions")
-    counts = (f"{count} {verdict.value}" for verdict, count in found.counts().items())
-    summary = ", ".join(counts) or "no kernel was there before"
+    summary = counted(found.verdicts) or "no kernel was there before"
     rows = rows_of(built_entries(changed, names))
     if markdown:
         return diff_markdown("Audit of machine code", rows, remarks, summary, column="verdict")

@@ -13,7 +13,6 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -33,7 +32,6 @@ INSTALL = "install Nsight Compute (part of the CUDA toolkit), or put the folder 
 UPGRADE = "install a newer Nsight Compute, or put a newer one first on PATH"
 TOO_LONG = "select fewer tests, or collect fewer metrics (--gpuperf-ncu=default)"
 REPORT, LOG, OUTPUT = "report.ncu-rep", "ncu.log", "target.log"
-TICK_S = 0.1
 
 
 class CountersUnavailable(GpuperfError):
@@ -117,16 +115,14 @@ def run(command: Sequence[str], folder: Path, working_folder: Path, *, limit_s: 
     ended with what it started.  Raises ``OSError`` if it cannot be started.
     """
     output, log = folder / OUTPUT, folder / LOG
-    started = time.monotonic()
     with output.open("wb") as stream, subprocess.Popen(
         command, cwd=working_folder, env=environment(folder), stdin=subprocess.DEVNULL, stdout=stream,
         stderr=subprocess.STDOUT, start_new_session=True,
     ) as process:  # fmt: skip
         try:
-            while process.poll() is None:
-                if time.monotonic() - started > limit_s:
-                    raise CountersUnavailable(f"collecting counters took more than {limit_s:.0f} s", TOO_LONG)
-                time.sleep(TICK_S)
+            process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            raise CountersUnavailable(f"collecting counters took more than {limit_s:.0f} s", TOO_LONG) from None
         finally:
             with contextlib.suppress(ProcessLookupError):  # all of them have ended
                 os.killpg(process.pid, signal.SIGKILL)

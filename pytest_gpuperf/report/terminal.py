@@ -44,9 +44,6 @@ class Screen:
     def write_line(self, line: str, **markup: bool) -> None:
         self.reporter.write_line(escape_ci_commands(line), **markup)
 
-    def write_sep(self, character: str, title: str) -> None:
-        self.reporter.write_sep(character, escape_ci_commands(title))
-
     def warn(self, lines: Iterable[str]) -> None:
         """Write lines that a reader of a green run should see."""
         for line in lines:
@@ -84,7 +81,7 @@ def summary(
     if options.is_child:
         return
     if results.gathered_anything or outcome.nothing or outcome.problem:
-        screen.write_sep("=", "gpuperf")
+        screen.reporter.write_sep("=", "gpuperf")
     rows = rows_of(results.evidence)
     _tables(screen, rows, results, options)
     _explain(screen, rows, failed)

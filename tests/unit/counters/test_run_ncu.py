@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from pytest_gpuperf.counters import run_ncu
-from pytest_gpuperf.counters.run_ncu import (
-    LOG,
-    CountersUnavailable,
-    command,
-    environment,
-    find_ncu,
-    recognise,
-    run,
-    unknown_metrics,
-)
+from pytest_gpuperf.counters.run_ncu import CountersUnavailable, find_ncu
 
 WORDS = "NVIDIA (R) Nsight Compute Command Line Profiler\\nVersion {} (build 36398880) (public-release)"
 
@@ -98,9 +89,9 @@ def alive(pid: int) -> bool:
 
 
 def test_a_run_leaves_its_status_and_its_words(tmp_path):
-    (tmp_path / LOG).write_text("==PROF== from the log\n", encoding="utf-8")
+    (tmp_path / run_ncu.LOG).write_text("==PROF== from the log\n", encoding="utf-8")
     script = "print('==ERROR== early'); print('of the tests'); raise SystemExit(7)"
-    done = run(python(script), tmp_path, tmp_path, limit_s=30)
+    done = run_ncu.run(python(script), tmp_path, tmp_path, limit_s=30)
     assert done.status == 7
     assert "==PROF== from the log" in done.output
     assert "==ERROR== early" in done.output
@@ -110,9 +101,14 @@ def test_a_run_leaves_its_status_and_its_words(tmp_path):
 
 def test_a_run_that_takes_too_long_is_ended_with_what_it_started(tmp_path, monkeypatch):
     """Its time is up once both of them run, however long they take to start."""
-    started = tmp_path / "pids"
-    clock = SimpleNamespace(monotonic=lambda: 3.0 if started.exists() else 0.0, sleep=time.sleep)
-    monkeypatch.setattr(run_ncu, "time", clock)
+    started, wait = tmp_path / "pids", subprocess.Popen.wait
+
+    def waited(process, limit_s=None):
+        while not started.exists():
+            time.sleep(0.01)
+        return wait(process, limit_s and 0.01)
+
+    monkeypatch.setattr(subprocess.Popen, "wait", waited)
     script = (
         "import os, pathlib, signal, subprocess, sys, time\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -122,7 +118,7 @@ def test_a_run_that_takes_too_long_is_ended_with_what_it_started(tmp_path, monke
         "time.sleep(60)\n"
     )
     with pytest.raises(CountersUnavailable, match=r"took more than 2 s; .*--gpuperf-ncu=default"):
-        run(python(script), tmp_path, tmp_path, limit_s=2)
+        run_ncu.run(python(script), tmp_path, tmp_path, limit_s=2)
     pids = [int(pid) for pid in started.read_text().split()]
     deadline = time.monotonic() + 30
     while any(map(alive, pids)) and time.monotonic() < deadline:
@@ -131,13 +127,13 @@ def test_a_run_that_takes_too_long_is_ended_with_what_it_started(tmp_path, monke
 
 
 def test_the_command_leaves_the_clocks_alone_and_profiles_ranges_only(tmp_path):
-    words = command(tmp_path / "ncu", tmp_path, ["a__b.sum", "a__c.pct"], "cold", ["python", "-m", "pytest"])
+    words = run_ncu.command(tmp_path / "ncu", tmp_path, ["a__b.sum", "a__c.pct"], "cold", ["python", "-m", "pytest"])
     assert (words[0], words[-3:]) == (str(tmp_path / "ncu"), ["python", "-m", "pytest"])
     options = dict(itertools.pairwise(words))
     wanted = {"--clock-control": "none", "--cache-control": "all", "--metrics": "a__b.sum,a__c.pct",
               "--nvtx-include": "regex:gpuperf:.*/"}  # fmt: skip
     assert {name: options[name] for name in wanted} == wanted
-    warm = command(tmp_path / "ncu", tmp_path, ["a__b.sum"], "warm", [])
+    warm = run_ncu.command(tmp_path / "ncu", tmp_path, ["a__b.sum"], "warm", [])
     assert dict(itertools.pairwise(warm))["--cache-control"] == "none"
 
 
@@ -145,7 +141,7 @@ def test_ncu_gets_a_temporary_folder_of_its_own_and_the_locks_stay_where_they_ar
     own = {"HOME": "/home/me", "GPUPERF_LOCK_DIR": str(tmp_path / "locks")}
     for name, value in own.items():
         monkeypatch.setenv(name, value)
-    assert environment(tmp_path).items() >= {**own, "TMPDIR": str(tmp_path / "tmp")}.items()
+    assert run_ncu.environment(tmp_path).items() >= {**own, "TMPDIR": str(tmp_path / "tmp")}.items()
     assert (tmp_path / "tmp").is_dir()
 
 
@@ -169,7 +165,7 @@ CONNECTED = "==PROF== Connected to process 4711 (/usr/bin/python3.11)\n"
     ("Cuda driver is not compatible with Nsight Compute.", "too new", "update the driver"),
 ])  # fmt: skip
 def test_known_words_have_a_reason_and_a_remedy(words, reason, remedy):
-    found = recognise(f"{CONNECTED}\n==ERROR== {words}\n==WARNING== No kernels were profiled.\n", "", 9)
+    found = run_ncu.recognise(f"{CONNECTED}\n==ERROR== {words}\n==WARNING== No kernels were profiled.\n", "", 9)
     assert reason in found.reason
     assert remedy in found.remedy
     assert str(found) == f"{found.reason}; {found.remedy}"
@@ -189,7 +185,7 @@ def test_known_words_have_a_reason_and_a_remedy(words, reason, remedy):
     ("", "", 0, True, "the report of ncu has no readable result"),
 ])  # fmt: skip
 def test_other_words_are_passed_on(words, target, status, left_report, reason):
-    assert recognise(words, target, status, left_report=left_report).reason == reason
+    assert run_ncu.recognise(words, target, status, left_report=left_report).reason == reason
 
 
 @pytest.mark.parametrize(("words", "names"), [
@@ -200,4 +196,4 @@ def test_other_words_are_passed_on(words, target, status, left_report, reason):
     ("==ERROR== something else\n", ()),
 ])  # fmt: skip
 def test_unknown_metrics_are_named(words, names):
-    assert unknown_metrics(words) == names
+    assert run_ncu.unknown_metrics(words) == names
