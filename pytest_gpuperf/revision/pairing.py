@@ -23,14 +23,13 @@ from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.process.repository import changed_since
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
 from pytest_gpuperf.revision.imports import imported
-from pytest_gpuperf.revision.process import NotPaired, lose, process_for
+from pytest_gpuperf.revision.process import RECORD_ANEW, NotPaired, lose, process_for
 from pytest_gpuperf.revision.worktree import check_out
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.timing.compare import BUDGETS
 from pytest_gpuperf.timing.process_reference import Link, OtherSideLost, ProcessReference, Ready, serve_samples
 from pytest_gpuperf.timing.rounds import Workload
 
-RECORD_ANEW = "record it with pytest --update-baselines=all"
 REVISIONS: pytest.StashKey[dict[str, Revision | str]] = pytest.StashKey()
 """Revisions by the commit of their record, or the reason why there is none."""
 CHANGED: pytest.StashKey[dict[str, frozenset[Path] | None]] = pytest.StashKey()

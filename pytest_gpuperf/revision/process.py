@@ -23,6 +23,7 @@ from pytest_gpuperf.timing.process_reference import OtherSideLost, Ready, Resume
 
 ANSWER_S = 3600.0
 """Bound of a test, compilation included: for hangs alone."""
+RECORD_ANEW = "record it with pytest --update-baselines=all"
 
 
 class NotPaired(Exception):
@@ -115,7 +116,7 @@ def process_for(run: Run, revision: Revision) -> RevisionProcess:
         give_up(config)
     if RUNNING not in config.stash:
         if places_there(config, revision) is None:
-            raise NotPaired(f"{revision.name} has none of these test files")
+            raise NotPaired(f"{revision.name} has none of these test files: commit them, then {RECORD_ANEW}")
         config.stash[RUNNING] = RevisionProcess(run, revision)
         config.add_cleanup(functools.partial(give_up, config))
     return config.stash[RUNNING]

@@ -154,8 +154,8 @@ def _widened(work: TimedWorkload, case: TimeCase) -> TimeCase:
     """The case with limits that accept ``min_delta_us``, on top of what the request allows over the reference."""
     limits, request = case.limits.at_least(work.least_tolerance), work.request
     delta_us = request.min_delta_us if limits is not case.limits else 0.0
-    most = request.most or 1.0
-    limits = Limits(*(most - 1 + most * each for each in limits))
+    if request.most is not None:
+        limits = Limits(*(request.most * (1 + each) - 1 for each in limits))
     return dataclasses.replace(case, limits=limits, min_delta_us=delta_us)
 
 
