@@ -206,14 +206,18 @@ def stack(case: Case) -> Finding | None:
     if stores is None or stores_now is None or stores_now > stores:
         return None
     before, after = max(was.profile.stack_bytes - stores, 0), max(now.profile.stack_bytes - stores_now, 0)
-    if after <= before or not grew(case.was.local_requests, case.now.local_requests, LOCAL_GROWTH):
-        return None
-    frame = change("stack bytes per thread", was.profile.stack_bytes, now.profile.stack_bytes)
-    accesses = change("local memory accesses", case.was.local_requests, case.now.local_requests, case.per)
     written, read = (now.profile.opcodes.get(name, 0) - was.profile.opcodes.get(name, 0)
                      for name in ("local_store", "local_load"))  # fmt: skip
-    cause = "address of a local variable" if written > 0 == read else "stack from run-time indexing"
-    return Finding(cause, (frame, accesses), _without_local(case), gates=True)
+    is_address = written > 0 == read
+    evidence = [change("stack bytes per thread", was.profile.stack_bytes, now.profile.stack_bytes)]
+    if grew(case.was.local_requests, case.now.local_requests, LOCAL_GROWTH):
+        evidence.append(change("local memory accesses", case.was.local_requests, case.now.local_requests, case.per))
+    elif case.counted or not is_address:  # printf is mostly for one thread, of no warp that was walked
+        return None
+    if after <= before:
+        return None
+    cause = "address of a local variable" if is_address else "stack from run-time indexing"
+    return Finding(cause, tuple(evidence), _without_local(case), gates=True)
 
 
 def _without_local(case: Case) -> Usage:
