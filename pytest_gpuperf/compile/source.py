@@ -33,6 +33,7 @@ _REFUSED = {
     "rdc relocatable-device-code dc device-c dw device-w dlto dlink-time-opt": "the plugin reads linked machine code",
     "optf options-file pch use-pch": "the compile cache does not see the file",
     "o output-file time": "the plugin chooses the output files",
+    "G device-debug": "it switches optimisation off; for line numbers use -lineinfo",
 }
 _NAME = re.compile(r"--?([A-Za-z][\w-]*)(?!.*=false)")
 

@@ -64,12 +64,14 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
             test.red_signature = f"{type(problem).__name__}: {first_line}"
         raise without_our_frames(item, problem)
     if unreadable:
+        test.whole = False
         raise pytest.fail.Exception(escape_ci_commands(unreadable), pytrace=False)
     red = exit_policy.failures(test.judgements, run.options)
     if red:
         test.red_signature, test.severity = signature(red, test.advice), severity(red)
         raise PerformanceRegression(_message(red, run, test))
     if problem is not None and not stopped:
+        test.stop("complete", "")  # as on a GPU, the skip is the test's own
         raise problem
     if test.status == "static only" or phase == "setup":  # there is no test to run without its fixture
         raise pytest.skip.Exception(escape_ci_commands(f"{test.status}: {test.reason}"))

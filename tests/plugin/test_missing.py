@@ -53,8 +53,9 @@ def test_workload_behind_the_need_for_a_gpu_is_named(known: Suite, monkeypatch: 
     assert result.ret == 0
     result.stdout.fnmatch_lines(["*k1 *UNCHANGED", MISSING])
     assert known.run("--gpuperf", "--gpuperf-open=fail", "test_h.py").ret == 1
-    h(known, time_between="return")
-    assert known.run("--gpuperf", "test_h.py").ret == 1
+    for end in ("return", "import pytest; pytest.skip('flaky')"):
+        h(known, time_between=end)
+        assert known.run("--gpuperf", "test_h.py").ret == 1
 
 
 def test_data_before_the_first_kernel_leaves_nothing(known: Suite) -> None:

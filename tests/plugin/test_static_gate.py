@@ -175,7 +175,7 @@ OF_MODULE = IN_FIXTURE.replace('"function"', '"module"')
 SKIP, SKIP_TEST = "pytest.skip('too small')", "raise unittest.SkipTest('too small')"
 ENDS = {
     # the test, how it ends, and then its status
-    "skip_behind_the_workload": (FUNCTION, f"gpuperf(launch); {SKIP}", "STATIC ONLY"),
+    "skip_behind_the_workload": (FUNCTION, f"gpuperf(launch); {SKIP}", "SKIPPED"),
     "skip_behind_the_kernel": (FUNCTION, SKIP, "SKIPPED"),
     "skip_of_unittest": (FUNCTION, SKIP_TEST, "SKIPPED"),
     "its_own_failure": (FUNCTION, "pytest.fail('not so')", "FAILED"),

@@ -31,14 +31,14 @@ def test_folders_are_found_and_no_part_of_what_two_machines_have_in_common() -> 
 def test_options_that_static_evidence_cannot_follow_are_refused_with_the_reason() -> None:
     for option in (
         "-arch=sm_80", "-arch", "--gpu-architecture=compute_90", "-gencode=arch=compute_90,code=sm_90", "-dlto",
-        "-rdc=true", "-dc", "--pch", "-o=x.cubin", "-optf=flags.txt",
+        "-rdc=true", "-dc", "--pch", "-o=x.cubin", "-optf=flags.txt", "-G",
     ):  # fmt: skip
         with pytest.raises(BadOption, match=r"cannot be used here: \w+"):
             KernelSource("", "k", options=(option,)).check_options()
 
 
 def test_other_options_are_passed_on_and_those_of_nvcc_told_by_name() -> None:
-    for option in ("-rdc=false", "-DARCH=3", "-DOPTF", "-G", "--something-new=7"):
+    for option in ("-rdc=false", "-DARCH=3", "-DOPTF", "-Gx", "--something-new=7"):
         KernelSource("", "k", options=(option,)).check_options()
     for option, words in (
         ("--extended-lambda", "An option of nvcc: leave it out"),
