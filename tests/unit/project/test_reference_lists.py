@@ -87,5 +87,5 @@ def test_the_committed_pages_are_what_the_sources_make() -> None:
     command = [sys.executable, str(generator), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
-    pages = (generator / "pages.py").read_text(encoding="utf-8")
+    pages = (generator / "__main__.py").read_text(encoding="utf-8")
     assert [page.name for page in REFERENCE.iterdir() if f'"{page.name}"' not in pages] == []
