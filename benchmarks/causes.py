@@ -20,10 +20,11 @@ import msgspec
 from pages.facts import ARCH, GPU, PAIRS, Pair, Recorded
 
 from pytest_gpuperf.advise.advisor import advise, case_of
-from pytest_gpuperf.advise.comparison import Extent, Side
+from pytest_gpuperf.advise.comparison import Side
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.listing import NO_LISTINGS, Listings
-from pytest_gpuperf.explain import Estimates, VersionPair, known_launch
+from pytest_gpuperf.explain import Estimates, WorkloadComparison
+from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.time_record import mean_time_ns
 from pytest_gpuperf.model.verdict import Advice
 
@@ -81,7 +82,7 @@ class Suite:
     def rows(self, arch: str = ARCH) -> list[Row]:
         """Every pair with a cause."""
         pairs = [pair for pair in PAIRS if pair.cause]
-        self._estimates.prepare(self._compared(pair, arch) for pair in pairs)  # together
+        self._estimates.prepare(one.compared(at) for one, at in (self._comparison(pair, arch) for pair in pairs))
         return [self.row(pair, arch) for pair in pairs]
 
     def row(self, pair: Pair, arch: str) -> Row:
@@ -98,19 +99,17 @@ class Suite:
 
     def without_gpu(self, pair: Pair, arch: str) -> tuple[Side, Side]:
         """Optimised and naive workload as a machine without a GPU compares them, launched as the tests do."""
-        compared = self._compared(pair, arch)
+        comparison, at = self._comparison(pair, arch)
         was, now = (
-            Side(arch=arch, static=static, estimate=estimate, grid=self._grid(pair, name, arch))
-            for static, estimate, name in zip(
-                (compared.old, compared.new), self._estimates.of(compared), reversed(pair.names), strict=True
-            )
+            side if side.static is None else msgspec.structs.replace(side, arch=arch, grid=side.static.grid)
+            for side in comparison.sides(at)
         )
         return was, now
 
     def located(self, pair: Pair, arch: str = ARCH) -> list[Advice]:
         """Causes by the machine code alone, with their lines."""
-        was, now = self.without_gpu(pair, arch)
-        return self._estimates.located(advise(was, now), self._compared(pair, arch), was, now)
+        (was, now), (comparison, at) = self.without_gpu(pair, arch), self._comparison(pair, arch)
+        return self._estimates.located(advise(was, now), comparison.compared(at), was, now)
 
     def sides(self, pair: Pair) -> tuple[Side, Side]:
         """Both workloads with all that a GPU recorded of them."""
@@ -124,20 +123,16 @@ class Suite:
         )  # fmt: skip
         return was, now
 
-    def _grid(self, pair: Pair, workload: str, arch: str) -> Extent | None:
-        launched = self._recorded.time(pair, workload) or self._recorded.static(pair, workload, arch)
-        return launched.grid if launched is not None else None
-
-    def _compared(self, pair: Pair, arch: str) -> VersionPair:
-        """The naive one is the candidate, whose arguments both have, as ``WorkloadComparison.compared`` has them."""
-        was, now = (self._recorded.static(pair, name, arch) for name in (pair.optimised, pair.naive))
-        time, grid = self._recorded.time(pair, pair.naive), self._grid(pair, pair.optimised, arch)
-        own = known_launch(time.identity) if time is not None else None
-        if own is None or now is None or now.block != own.block or was is None or was.block is None or grid is None:
-            return VersionPair(arch, was, now)
-        if was.profile.code_hash == now.profile.code_hash:
-            return VersionPair(arch, was, now, (own, own) if was.block == now.block else (None, None))
-        return VersionPair(arch, was, now, (own._replace(grid=grid, block=was.block), own))
+    def _comparison(self, pair: Pair, arch: str) -> tuple[WorkloadComparison, str]:
+        """The naive workload under the optimised one's name, so with its baseline; for ``sm_90`` or ``sm_90a``."""
+        key, recorded = pair.key(pair.optimised), self._recorded
+        static, time = recorded.static(pair, pair.naive, arch), recorded.time(pair, pair.naive)
+        at = next((one for one in (arch, f"{arch}a") if recorded.store.compilers(one, key, "")[1:]), arch)
+        work = WorkloadEvidence(
+            key=key, static={at: static} if static is not None else {}, toolchain="any",
+            identity=time.identity if time is not None else None,
+        )  # fmt: skip
+        return WorkloadComparison(self._estimates, work, (), None), at
 
 
 def right(rows: Sequence[Row], way: str) -> tuple[int, int]:
