@@ -7,7 +7,7 @@ causes are ranked afterwards, by the gain of their remedy.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 
 import msgspec
 
@@ -92,24 +92,20 @@ def proven_causes(before: Side, after: Side) -> tuple[Change, ...]:
         accesses = [[a for a in one.accesses if a.op.startswith(kind)] for one in estimates]
         return all(each and all((a.sectors, a.wavefronts) != (None, None) for a in each) for each in accesses)
 
-    found = _proven(case, exact("shared"), exact("global"))
-    return tuple(finding.evidence[0] for finding in found if finding is not None)
-
-
-def _proven(case: Case, of_shared: bool, of_global: bool) -> Iterator[Finding | None]:
-    """What doubled of shared and of global memory, whose accesses are known or not."""
-
     def doubled(figure: Callable[[Usage], float | None]) -> bool:
-        return grew(figure(case.was), figure(case.now), PROVEN_GROWTH)
+        return grew(figure(was), figure(now), PROVEN_GROWTH)
 
+    was, now, of_shared, of_global = case.was, case.now, exact("shared"), exact("global")
+    found: list[Finding | None] = []
     if of_shared and doubled(lambda usage: usage.shared_wavefronts) and doubled(memory_rules.wavefronts_per_ideal):
-        yield memory_rules.bank_conflicts(case)
+        found.append(memory_rules.bank_conflicts(case))
     if of_global and doubled(lambda usage: usage.global_sectors) and doubled(memory_rules.sectors_per_ideal):
-        yield memory_rules.uncoalesced(case)
-    narrowed = grew(case.now.global_width, case.was.global_width, PROVEN_GROWTH)
-    as_much = (case.was.global_bytes or 0) >= (case.now.global_bytes or 0)
+        found.append(memory_rules.uncoalesced(case))
+    narrowed = grew(now.global_width, was.global_width, PROVEN_GROWTH)
+    as_much = (was.global_bytes or 0) >= (now.global_bytes or 0)
     if of_global and narrowed and as_much and doubled(lambda usage: usage.global_requests):
-        yield memory_rules.lost_vectorisation(case)
+        found.append(memory_rules.lost_vectorisation(case))
+    return tuple(finding.evidence[0] for finding in found if finding is not None)
 
 
 def estimate_change(before: Side, after: Side) -> StaticEstimate | None:

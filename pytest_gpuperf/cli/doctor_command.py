@@ -185,7 +185,7 @@ STAND_IN = "until then CUDA graphs measure the times, within 1.5 % of CUPTI's fr
 
 @contextlib.contextmanager
 def _started() -> Iterator[Any]:
-    """NVML.  Raises ``ImportError``, and NVML's own errors."""
+    """NVML.  Raises its own errors."""
     nvml: Any = import_module("pynvml")
     nvml.nvmlInit()
     try:
@@ -199,8 +199,6 @@ def probe_gpus() -> list[ProbeResult]:
     try:
         with _started() as nvml:
             return [_driver(nvml), *_gpus(nvml)]
-    except ImportError:
-        return [missing("time", "driver", "pynvml cannot be imported", "pip install nvidia-ml-py")]
     except import_module("pynvml").NVMLError as problem:
         return [missing("time", "driver", f"NVML does not answer: {problem}", NO_DRIVER_ADVICE)]
 

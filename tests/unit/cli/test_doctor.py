@@ -75,8 +75,6 @@ def test_driver_gpus_architecture_and_uuid_are_named_and_a_hidden_gpu_noticed(ma
 
 
 def test_a_driver_that_is_not_there_or_fails_means_no_time_and_its_words_are_kept(machine):
-    (finding,) = doctor.probe_gpus()
-    assert (finding.status, finding.advice) == ("missing", "pip install nvidia-ml-py")
     for call in ("Init", "SystemGetCudaDriverVersion_v2", "DeviceGetCount"):
         machine.plug("GPU-0", **{call: NVMLError("Driver Not Loaded")})
         findings = doctor.probe_gpus()
