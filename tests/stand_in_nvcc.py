@@ -82,6 +82,5 @@ def need_nvcc() -> None:
 
 def forget_nvcc() -> None:
     """Which one there is, and what it made."""
-    nvcc_module.nvcc.cache_clear()
-    nvcc_module._compiled.cache_clear()
-    nvcc_module._preprocessed.cache_clear()
+    for kept in (nvcc_module.nvcc, nvcc_module.toolchain, nvcc_module._compiled, nvcc_module._preprocessed):
+        kept.cache_clear()

@@ -24,7 +24,7 @@ from pytest_gpuperf.compile.toolkit import InstalledTool, disassembler
 FOLDER = "FORK_SERVER_FOLDER"
 SOURCE = Path(__file__).with_name("fork_server.c")
 LIMIT_S = 60
-cold = sass._printed.__wrapped__
+cold = sass.run_nvdisasm.__wrapped__
 """Starts a process for each text."""
 NOP = bytes.fromhex("1879000000000000 0000000000c00f00")
 
@@ -44,7 +44,7 @@ def use() -> None:
     def printed(tool: InstalledTool, arch: str, code: bytes) -> str:
         return (tool == real and forked(tool.path, arch, code)) or cold(tool, arch, code)
 
-    sass._printed = printed
+    sass.run_nvdisasm = printed
 
 
 def forked(program: Path, arch: str, code: bytes) -> str:

@@ -58,12 +58,12 @@ class CompileCache:
 
     def get(self, key: str) -> bytes | None:
         """The entry, or None if there is none."""
-        path = self._path(key)
+        path, content = self._path(key), None
         with contextlib.suppress(OSError):
             if self._usable:
-                os.utime(path)
-                return path.read_bytes()
-        return None
+                content = path.read_bytes()
+                os.utime(path)  # refused in a folder of root's, which may be used
+        return content
 
     def put(self, key: str, payload: bytes) -> None:
         """Keep an entry; does nothing but warn, once, if the folder cannot be used."""

@@ -52,17 +52,15 @@ def nvcc() -> InstalledTool:
     return find_tool("nvcc", 'compiler="nvcc": there is no nvcc on this machine', _REMEDY)
 
 
+@functools.cache
 def toolchain(compiler: str = NVRTC) -> str:
     """``nvrtc 13.0.88``: the compiler's full version, as it writes it into what it makes; or ``nvcc 13.0.88``.
 
     NVRTC's is read from compiled PTX, not from an installed package, so it is right for a toolkit's NVRTC too.
     Raises ``ToolchainMissing``.
     """
-    return f"nvcc {nvcc().version}" if compiler == NVCC else _nvrtc()
-
-
-@functools.cache
-def _nvrtc() -> str:
+    if compiler == NVCC:
+        return f"nvcc {nvcc().version}"
     written = _IN_PTX.search(compile_cubin(_PROBE, "sm_80").ptx)
     if written is None:  # evidence of an unknown compiler could not be compared
         raise ToolchainMissing(f"NVRTC writes no version into its machine code. Install another: {STATIC_EXTRA}")

@@ -114,8 +114,9 @@ class Gpu:
         self._before_work()
         if hasattr(array, "detach"):
             self._device.synchronize()
-            return tensor_to_host(array)
-        host = self._device.to_host(array)
+            host = tensor_to_host(array)
+        else:
+            host = self._device.to_host(array)
         return host if dtype is None else from_bytes(host, dtype)
 
     def synchronize(self) -> None:

@@ -21,9 +21,9 @@ _NARROW = ("bfloat16", *IN_BYTES)
 
 
 def number_type(dtype: Any) -> np.dtype[Any]:
-    """The type as NumPy has it, or ``ml_dtypes``.  Raises ``BadArgument`` without that, and for another."""
+    """The type, or PyTorch's of its name, as NumPy or ``ml_dtypes`` have it.  Raises ``BadArgument`` where none has."""
     name = str(dtype).removeprefix("torch.")
-    given = _of_ml_dtypes(name) if name in _NARROW else dtype
+    given = _of_ml_dtypes(name) if name in _NARROW else name if name != str(dtype) else dtype
     try:
         kind: np.dtype[Any] = np.dtype(given)
     except TypeError:

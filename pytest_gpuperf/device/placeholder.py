@@ -115,7 +115,7 @@ class PlaceholderArrays:
 
     empty = zeros = random
     full = staticmethod(lambda shape, value, dtype="float32": without_data(*stored(shape, dtype)))
-    empty_like = staticmethod(lambda array: without_data(array.shape, array.dtype))
+    empty_like = staticmethod(lambda array: without_data(*stored(array.shape, array.dtype)))
 
     def array(self, host: Any) -> PlaceholderArray:
         return self.empty_like(host if isinstance(host, PlaceholderArray) else to_bytes(np.asarray(host)))

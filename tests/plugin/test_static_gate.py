@@ -325,7 +325,7 @@ def test_kernels_and_workloads_after_the_end_of_a_test_are_refused(suite):
 def test_machine_code_is_read_where_it_changed_and_where_it_is_recorded(suite, monkeypatch):
     """A gated run reads none that its baselines have on record."""
     read, real = [], sass.run_nvdisasm
-    monkeypatch.setattr(sass, "run_nvdisasm", lambda arch, code: (read.append(arch), real(arch, code))[1])
+    monkeypatch.setattr(sass, "run_nvdisasm", lambda tool, arch, code: (read.append(arch), real(tool, arch, code))[1])
     monkeypatch.setenv("GPUPERF_CACHE_DIR", str(suite.path / "cache"))
     flags = ("--gpuperf-arch=sm_80,sm_90", "-k", "other")
     suite.run("--update-baselines", *flags)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 
-from pytest_gpuperf.compile.compile_errors import BadCubin
+from pytest_gpuperf.compile.compile_errors import MOST_KERNELS, BadCubin
 from pytest_gpuperf.compile.compiler_texts import Spills, ptx_parameter_types, spills_in
 from pytest_gpuperf.compile.machine_code.code_hash import code_hash
 from pytest_gpuperf.compile.machine_code.cubin import Cubin, CubinKernel, read_cubin, text_of
@@ -22,6 +22,7 @@ from pytest_gpuperf.compile.machine_code.occupancy import limits_of
 from pytest_gpuperf.compile.machine_code.sass import (
     INSTRUCTION_BYTES,
     Instruction,
+    Name,
     disassemble,
     histogram,
     without_padding,
@@ -30,18 +31,14 @@ from pytest_gpuperf.compile.machine_code.symbols import find_kernel, parameter_t
 from pytest_gpuperf.compile.nvrtc import Compiled
 from pytest_gpuperf.compile.remedies import DEVICE_RUNTIME, NO_DEVICE_RUNTIME
 from pytest_gpuperf.compile.source import hash_of_source
+from pytest_gpuperf.formatting import first_of
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.evidence import UNKNOWN_TOOLCHAIN, KernelBinary, StaticProfile
-
-Name = TypeVar("Name", bound=Hashable)
 
 Recorded = Mapping[str, StaticProfile]
 """Recorded profiles, by the hash of their code."""
 NOTHING_RECORDED: Recorded = MappingProxyType({})
 NOTHING_SPILLED: Mapping[str, Spills] = MappingProxyType({})
-
-NAMED_KERNELS = 8
-"""That a message names at most."""
 
 
 class Unread(NamedTuple):
@@ -231,7 +228,7 @@ def stored_binary(cubin: bytes, symbol: str, arch: str, on_record: str) -> Kerne
     if plain(arch) != found.arch:
         raise BadCubin(f"it was compiled for {found.arch}, and not for {arch}")
     if symbol not in found.kernels:
-        raise BadCubin(f"it has no kernel {symbol}; it has {', '.join([*found.kernels][:NAMED_KERNELS]) or 'none'}")
+        raise BadCubin(f"it has no kernel {symbol}; it has {first_of([*found.kernels], MOST_KERNELS) or 'none'}")
     kernel = found.kernels[symbol]
     profile = profile_of(found, kernel)
     if (own := profile.code_hash) != on_record:

@@ -37,24 +37,18 @@ def limits_of(arch: str) -> Architecture:
 def occupancy(
     profile: StaticProfile, arch: str, block_threads: int, dynamic_shared_bytes: int = 0, *, clustered: bool = False
 ) -> Occupancy:
-    """``occupancy_of`` a kernel launched with ``block_threads`` threads per block, in clusters or not; raises alike."""
+    """Of a kernel launched with ``block_threads`` threads per block, one at least, in clusters or not.
+
+    Raises ``UnknownArchitecture``.
+    """
+    limits, warps = limits_of(arch), -(-block_threads // WARP_THREADS)
     if clustered and int(plain(arch).removeprefix("sm_")) < _FIRST_WITH_CLUSTERS:
         return Occupancy(blocks_per_sm=0, warps_per_sm=0, fraction=0.0, limiter="clusters")
-    return occupancy_of(profile.registers, profile.shared_bytes + dynamic_shared_bytes, block_threads, arch)
-
-
-def occupancy_of(registers: int, shared_bytes: int, block_threads: int, arch: str) -> Occupancy:
-    """Occupancy from bare figures: registers per thread, all shared bytes per block, threads per block.
-
-    Of a launch: none of them is negative, and there is a thread.  Raises ``UnknownArchitecture``.
-    """
-    limits = limits_of(arch)
-    warps = -(-block_threads // WARP_THREADS)
     bounds = {
         "warps": limits.warps_per_sm // warps if block_threads <= THREADS_PER_BLOCK else 0,
         "blocks": limits.blocks_per_sm,
-        "registers": _blocks_by_registers(registers, warps, limits),
-        "shared memory": _blocks_by_shared(shared_bytes, limits),
+        "registers": _blocks_by_registers(profile.registers, warps, limits),
+        "shared memory": _blocks_by_shared(profile.shared_bytes + dynamic_shared_bytes, limits),
     }
     limiter, blocks = min(bounds.items(), key=operator.itemgetter(1))
     resident = blocks * warps

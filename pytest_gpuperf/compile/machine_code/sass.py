@@ -49,12 +49,13 @@ def disassemble(arch: str, texts: Mapping[Name, bytes]) -> dict[Name, tuple[Inst
     """Instructions of each text section, by any name, in one run of nvdisasm.  Raises ``ToolchainMissing``."""
     if not any(texts.values()):
         return dict.fromkeys(texts, ())
-    output = run_nvdisasm(arch, b"".join(texts.values()))
+    tool = disassembler()
+    output = run_nvdisasm(tool, arch, b"".join(texts.values()))
     lines = [Instruction(int(at, 16), *words) for at, *words in _LINE.findall(output)]
     expected = sum(map(len, texts.values())) // INSTRUCTION_BYTES
     if [line.address for line in lines] != [index * INSTRUCTION_BYTES for index in range(expected)]:
         raise ToolchainMissing(
-            f"{disassembler().path} ({disassembler().version}) prints {len(lines)} instructions of {expected} "
+            f"{tool.path} ({tool.version}) prints {len(lines)} instructions of {expected} "
             f"in a form this plugin does not read. Install another: {STATIC_EXTRA}"
         )
     found: dict[Name, tuple[Instruction, ...]] = {}
@@ -67,13 +68,9 @@ def disassemble(arch: str, texts: Mapping[Name, bytes]) -> dict[Name, tuple[Inst
     return found
 
 
-def run_nvdisasm(arch: str, code: bytes) -> str:
-    """What nvdisasm prints of bare instructions.  Raises ``ToolchainMissing``."""
-    return _printed(disassembler(), arch, code)
-
-
 @functools.lru_cache(maxsize=KEPT)
-def _printed(tool: InstalledTool, arch: str, code: bytes) -> str:
+def run_nvdisasm(tool: InstalledTool, arch: str, code: bytes) -> str:
+    """What nvdisasm prints of bare instructions.  Raises ``ToolchainMissing``."""
     with TemporaryDirectory(prefix="gpuperf-") as folder:
         file = Path(folder, "code.bin")
         file.write_bytes(code)

@@ -110,6 +110,7 @@ def test_narrow_results_are_compared_by_value_and_sign(dtype: str) -> None:
         result_comparison.assert_equal(one, other)
 
 
-def test_unknown_type_is_refused_with_those_there_are() -> None:
+def test_type_of_pytorch_goes_by_its_name_and_an_unknown_one_is_refused() -> None:
+    assert PlaceholderDevice().arrays.empty_like(Tensor("float16", 2, 8)).dtype == np.float16
     with pytest.raises(BadArgument, match="no number type bf16: use NumPy's names, or bfloat16, float8_e4m3fn"):
         number_type("bf16")

@@ -7,15 +7,21 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from record_samples import profile_of
 
 from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
-from pytest_gpuperf.compile.machine_code.occupancy import limits_of, occupancy_of
+from pytest_gpuperf.compile.machine_code.occupancy import limits_of, occupancy
 from pytest_gpuperf.model.architectures import ARCHITECTURES
+from pytest_gpuperf.model.evidence import Occupancy
 
 archs = st.sampled_from(sorted(ARCHITECTURES))
 registers = st.integers(0, 255)
 shared = st.integers(0, 230_000)
 threads = st.integers(1, 1024)
+
+
+def occupancy_of(registers: int, shared_bytes: int, threads: int, arch: str) -> Occupancy:
+    return occupancy(profile_of(registers=registers), arch, threads, shared_bytes)
 
 
 @pytest.mark.parametrize(("registers", "shared_bytes", "block", "arch", "blocks", "fraction", "limiter"), [
