@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import msgspec
 
 from pytest_gpuperf.model.evidence import Record, StaticRecord
+from pytest_gpuperf.model.result import Dim3
 from pytest_gpuperf.model.time_record import TimeRecord
 from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
@@ -90,9 +91,6 @@ class Usage:
         return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
 
 
-Extent = tuple[int, int, int]
-
-
 class Side(Record, frozen=True):
     """Evidence of one version, from whatever was gathered."""
 
@@ -104,7 +102,7 @@ class Side(Record, frozen=True):
     counters: dict[str, float] = msgspec.field(default_factory=dict)
     """Raw metrics of Nsight Compute by their GH100 names; empty if none were taken."""
     time_ns: float | None = None
-    grid: Extent | None = None
+    grid: Dim3 | None = None
     sm_count: int | None = None
     record: TimeRecord | None = None
     """Of the time, with what was declared; None without one."""
@@ -128,7 +126,7 @@ class Side(Record, frozen=True):
         return None if block is None else math.prod(block)
 
     @property
-    def launch(self) -> tuple[Extent | None, Extent | None, int]:
+    def launch(self) -> tuple[Dim3 | None, Dim3 | None, int]:
         """Grid, block and dynamic shared memory, as far as they are known."""
         static = self.static
         block = (self.record and self.record.block) or (static.block if static is not None else None)

@@ -121,13 +121,13 @@ class TimeRecord(Record, frozen=True):
     """Bytes that one run must move, as declared by the test."""
     flops: int | None = None
     """Floating-point operations of one run, as declared by the test."""
-    counters: dict[str, float] = {}
+    counters: dict[str, float] = msgspec.field(default_factory=dict)
     """Of one run, by the metrics' names on GH100; medians where they were taken several times."""
-    counter_ranges: dict[str, tuple[float, float]] = {}
+    counter_ranges: dict[str, tuple[float, float]] = msgspec.field(default_factory=dict)
     """Least and most of the counters that were not the same in every take of equal code."""
     secondary: SecondaryMetrics | None = None
     """Its secondary metrics; None where the test asked for none."""
-    kernel_breakdown: dict[str, float] = {}
+    kernel_breakdown: dict[str, float] = msgspec.field(default_factory=dict)
     """Of a callable: mean nanoseconds per run of each of its kernels, by symbol."""
 
 

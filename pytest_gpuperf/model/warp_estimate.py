@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import msgspec
 
+from pytest_gpuperf.model.evidence import Record
 
-class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+
+class Access(Record, frozen=True):
     """Memory instructions of one kind that a warp executes with one pattern of addresses."""
 
     op: str
@@ -61,7 +63,7 @@ class Site(msgspec.Struct, array_like=True):
     """Of a branch: instructions of its sides."""
 
 
-class WarpEstimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class WarpEstimate(Record, frozen=True):
     """One warp's way through a kernel whose data and run-time arguments nobody knows.
 
     Loops whose number of rounds the code does not tell are given one, the same in every kernel; branches that data
@@ -75,7 +77,7 @@ class WarpEstimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Instructions by class."""
     cycles: float
     """What a warp takes that has an SM to itself, by the latencies of its instructions."""
-    waits: dict[str, float] = {}
+    waits: dict[str, float] = msgspec.field(default_factory=dict)
     """Of these, what it waits for results, by the class of the instruction that makes them; ``barrier`` too."""
     lanes: float = 32
     """Mean number of lanes that take part in an instruction."""
@@ -86,5 +88,5 @@ class WarpEstimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Sizes and integers are those of a launch, not examples."""
     warps: int = 0
     """Of the whole launch; 0 where none is known."""
-    sites: dict[int, Site] = {}
+    sites: dict[int, Site] = msgspec.field(default_factory=dict)
     """Its instructions by address, for a cause to find the one at fault."""

@@ -50,7 +50,7 @@ class Step(NamedTuple):
     """First word of the opcode, without the U of the uniform form."""
     modifiers: frozenset[str]
     klass: str
-    """Class of ``opcode_classes``."""
+    """``global_load``: one of ``sass.CLASSES``."""
     guard: Operand | None
     """Predicate under which it runs."""
     results: tuple[str, ...]

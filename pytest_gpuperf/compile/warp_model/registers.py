@@ -15,7 +15,7 @@ CONSTANT = ZEROS | TRUE
 
 
 class RegisterComparison(NamedTuple):
-    """RegisterComparison that made a predicate: tells how far a loop's counter is from its bound."""
+    """The comparison that made a predicate: it tells how far a loop's counter is from its bound."""
 
     left: Value
     right: Value
