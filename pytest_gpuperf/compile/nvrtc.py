@@ -27,10 +27,9 @@ from pytest_gpuperf.compile.compile_errors import (
 from pytest_gpuperf.compile.remedies import MISTAKE, remedy
 from pytest_gpuperf.compile.source import NVRTC, VERBOSE_ASSEMBLER, KernelSource
 from pytest_gpuperf.compile.toolkit import nvrtc_bindings, toolkit_folders
+from pytest_gpuperf.model.architectures import STATIC_SHARED_BYTES
 
 _SHARED = re.compile(r"Compiling entry function '([^']+)'[^\n]*(?:\n[^\n]*){1,3}\bUsed [^\n]*?(\d+) bytes smem")
-STATIC_SHARED_BYTES = 48 * 1024
-"""The most that a kernel may declare, on every architecture (CUDA C++ Programming Guide)."""
 
 HOST_HEADERS = Path(__file__).parent / "include" / "host"
 """Searched last: headers that are installed are read instead."""
@@ -74,7 +73,7 @@ def _compiled(nvrtc: ModuleType, source: KernelSource, arch: str, stubs: Sequenc
         if expression:
             lowered = _checked(nvrtc, nvrtc.nvrtcGetLoweredName(handle, expression)).decode()
         cubin = _fetch(nvrtc, handle, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
-        ptx = _text(_fetch(nvrtc, handle, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX))
+        ptx = c_string(_fetch(nvrtc, handle, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX))
         return Compiled(cubin, ptx, log, lowered)
     finally:
         nvrtc.nvrtcDestroyProgram(handle)
@@ -89,7 +88,7 @@ def _compile(nvrtc: ModuleType, handle: Any, source: KernelSource, arch: str, st
     given = [f"--gpu-architecture={arch}", *source.all_options, *folders, *before, VERBOSE_ASSEMBLER, *uncached]
     options = list(map(os.fsencode, given))
     (status,) = nvrtc.nvrtcCompileProgram(handle, len(options), options)
-    log = _text(_fetch(nvrtc, handle, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog))
+    log = c_string(_fetch(nvrtc, handle, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog))
     results = nvrtc.nvrtcResult
     if status == results.NVRTC_SUCCESS:
         return log
@@ -147,7 +146,8 @@ def _fetch(nvrtc: ModuleType, handle: Any, size_of: Any, get: Any) -> bytes:
     return content[:size]
 
 
-def _text(content: bytes) -> str:
+def c_string(content: bytes) -> str:
+    """A text that ends at its first zero."""
     return content.split(b"\0", 1)[0].decode(errors="replace")
 
 

@@ -29,6 +29,7 @@ from pytest_gpuperf.device.driver_calls import (
 from pytest_gpuperf.device.interface import PLAIN, Configuration, LaunchLog, LoadedKernel, Timer
 from pytest_gpuperf.device.lock import hold_gpu
 from pytest_gpuperf.device.peaks import measure_peak
+from pytest_gpuperf.model.architectures import STATIC_SHARED_BYTES
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.limits import TimerName
@@ -38,8 +39,6 @@ FLUSH_FACTOR = 2
 so times of two methods are not comparable."""
 _NOT_READY = 600
 """``cudaErrorNotReady``"""
-_NO_OPT_IN_BYTES = 48 << 10
-"""Shared memory that any kernel may use without asking, static and dynamic together."""
 
 
 class CudaKernel:
@@ -50,7 +49,7 @@ class CudaKernel:
         self._device, self._module = device, module
         self._function = module.get_function(binary.symbol)
         self._in_tiles = is_tile_kernel(binary.cubin, binary.symbol)
-        self._granted_bytes = _NO_OPT_IN_BYTES - binary.profile.shared_bytes
+        self._granted_bytes = STATIC_SHARED_BYTES - binary.profile.shared_bytes
         """Of dynamic shared memory."""
 
     def __call__(self, launch: Configuration, args: Sequence[Any]) -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
-from pytest_gpuperf.compile.machine_code.occupancy import limits_of
+from pytest_gpuperf.compile.machine_code.occupancy import REGISTERS_PER_SM, THREADS_PER_BLOCK, limits_of
 from pytest_gpuperf.device.device_errors import NoDevice
 from pytest_gpuperf.model.architectures import ARCHITECTURES
 from pytest_gpuperf.model.device_facts import DeviceFacts, DeviceState
@@ -245,10 +245,10 @@ def nominal_facts(arch: str) -> DeviceFacts:
     part, number = ARCHITECTURES[known], int(known.removeprefix("sm_"))
     return DeviceFacts(
         name="no GPU", slug="none", uuid="", compute_capability=divmod(number, 10), sm_count=part.sm_count,
-        l2_bytes=part.l2_mib << 20, memory_bytes=part.memory_gib << 30, max_threads_per_block=1024,
+        l2_bytes=part.l2_mib << 20, memory_bytes=part.memory_gib << 30, max_threads_per_block=THREADS_PER_BLOCK,
         max_grid=(2**31 - 1, 65535, 65535), max_block=(1024, 1024, 64),
         shared_bytes_per_block_optin=part.shared_bytes_per_block, shared_bytes_per_sm=part.shared_bytes_per_sm,
-        registers_per_sm=65536, max_threads_per_sm=part.threads_per_sm, max_blocks_per_sm=part.blocks_per_sm,
+        registers_per_sm=REGISTERS_PER_SM, max_threads_per_sm=part.threads_per_sm, max_blocks_per_sm=part.blocks_per_sm,
     )  # fmt: skip
 
 

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 WARP_THREADS = 32
 KIB = 1024
+STATIC_SHARED_BYTES = 48 * KIB
+"""The most that a kernel may declare, and use without asking, on every architecture (CUDA C++ Programming Guide)."""
 
 
 class Architecture(NamedTuple):

@@ -133,7 +133,7 @@ def _only_kernel(cubin: bytes, place: str) -> str:
     )
 
 
-def text_of(jitted: Any) -> str:
+def source_of(jitted: Any) -> str:
     """What Numba or Triton compiles: a function as it is written, functions that it calls, and numbers that it uses.
 
     Without what lies in their own packages, and so the same for each of their versions.
@@ -146,7 +146,7 @@ def text_of(jitted: Any) -> str:
     values = {name: getattr(one, "value", one) for name, one in sorted(known.items())}
     numbers = {name: one for name, one in values.items() if isinstance(one, int | float | complex | str | tuple)}
     called = [one for one in known.values() if type(one) is type(jitted) and one is not jitted]
-    own = [text_of(one) for one in called if one.__module__.partition(".")[0] not in ("numba", "triton")]
+    own = [source_of(one) for one in called if one.__module__.partition(".")[0] not in ("numba", "triton")]
     try:
         return "\n".join([inspect.getsource(function), str(numbers), *own])
     except OSError:  # it is in no file

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_gpuperf.compile.adapters.handed import C_TYPES, FunctionArgument, Handed, library, text_of, unsupported
+from pytest_gpuperf.compile.adapters.handed import C_TYPES, FunctionArgument, Handed, library, source_of, unsupported
 from pytest_gpuperf.compile.compile_errors import CompileError, UnsupportedKernel
-from pytest_gpuperf.compile.nvrtc import Compiled
+from pytest_gpuperf.compile.nvrtc import Compiled, c_string
 from pytest_gpuperf.compile.toolkit import load_bindings
 
 _INSTALL = "pip install nvidia-nvjitlink (CUDA 12: nvidia-nvjitlink-cu12)"
@@ -60,7 +60,7 @@ def read_numba(dispatcher: Any, signature: Any, architectures: Sequence[str]) ->
     return Handed(
         {arch: [each.cubin] for arch, each in made.items()}, "", f"{called}, compiled by Numba", arguments,
         compiler=library(package, package), name=called, label=tuple(map(str, types)),
-        logs={arch: each.log for arch, each in made.items()}, source=f"{types} {chosen} {text_of(dispatcher)}",
+        logs={arch: each.log for arch, each in made.items()}, source=f"{types} {chosen} {source_of(dispatcher)}",
     )  # fmt: skip
 
 
@@ -129,4 +129,4 @@ def _text(handle: Any, size_of: Callable[[Any], int], get: Callable[[Any, bytear
     log = bytearray(size_of(handle))
     if log:
         get(handle, log)
-    return bytes(log).split(b"\0", 1)[0].decode(errors="replace")
+    return c_string(bytes(log))

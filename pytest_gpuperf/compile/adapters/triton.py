@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_gpuperf.arguments import BadArgument
-from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, FunctionArgument, Handed, TensorMap, text_of, unsupported
+from pytest_gpuperf.compile.adapters.handed import OWN_ARCH, FunctionArgument, Handed, TensorMap, source_of, unsupported
 from pytest_gpuperf.compile.compile_errors import UnsupportedKernel
 
 _C_TYPES = {
@@ -58,7 +58,7 @@ def read_triton(compiled: Any, config: Any = None) -> Handed:
         cooperative=getattr(metadata, "launch_cooperative_grid", False), pdl=getattr(metadata, "launch_pdl", False),
         compiler=f"triton {getattr(metadata, 'triton_version', '')}".strip(),
         config=_configuration(name, config, constants, metadata),
-        source=f"{text_of(src.fn)} {types} {constants} {src.attrs} "
+        source=f"{source_of(src.fn)} {types} {constants} {src.attrs} "
         f"{[getattr(metadata, option, None) for option in (*CHOICES, 'enable_fp_fusion')]}",
     )  # fmt: skip
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from test_compile_kernel import HOG, LIMITED
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "device"))
 from handed_samples import RecordedSignature, cubin, cute_compiled, install_recorded_cutile
@@ -107,33 +108,18 @@ def test_kernel_of_cutile_that_others_cannot_launch_is_refused() -> None:
         read_cutile(SimpleNamespace(), signature, ["sm_90"])
 
 
-BUSY = """
-extern "C" __global__ void busy(float* x, int n)
-{
-    __shared__ float tile[64];
-    float values[40];
-    for (int i = 0; i < 40; ++i) values[i] = x[i * n + threadIdx.x];
-    tile[threadIdx.x] = values[0];
-    __syncthreads();
-    for (int round = 0; round < n; ++round)
-        for (int i = 0; i < 40; ++i) values[i] = values[i] * values[(i + 1) % 40] + tile[i];
-    for (int i = 0; i < 40; ++i) x[i * n + threadIdx.x] = values[i];
-}
-"""
-
-
 def profile(arch: str, *options: str) -> StaticProfile:
-    ptx = compile_cubin(KernelSource(BUSY, "busy"), arch).ptx.encode()
-    made = numba.link(ptx, "PTX", arch, "busy", options)
-    return ready_made(made.cubin, "busy", place="busy", log=made.log).profile
+    ptx = compile_cubin(KernelSource(HOG, "hog"), arch).ptx.encode()
+    made = numba.link(ptx, "PTX", arch, "hog", options)
+    return ready_made(made.cubin, "hog", place="hog", log=made.log).profile
 
 
 def test_ptx_is_assembled_with_its_spills_and_shared_memory() -> None:
-    free, limited = profile("sm_120"), profile("sm_120", "-maxrregcount=32")
-    assert (free.shared_bytes, free.barriers, free.spill_bytes) == (256, 1, 0)
+    free, limited = profile("sm_120"), profile("sm_120", *LIMITED)
+    assert (free.shared_bytes, free.barriers, free.spill_bytes) == (128, 1, 0)
     assert free.registers > 40
     assert limited.registers <= 32
-    assert limited.shared_bytes == 256
+    assert limited.shared_bytes == 128
     assert limited.spill_store_bytes
 
 

@@ -1,4 +1,4 @@
-"""Texts that compilers write: the assembler's log, the disassembly."""
+"""The disassembly: classes of opcodes, targets of jumps, padding."""
 
 from __future__ import annotations
 
