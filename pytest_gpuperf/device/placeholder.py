@@ -64,17 +64,17 @@ class PlaceholderArray:
         """As of a tensor: Triton asks for it to specialise a kernel for aligned pointers."""
         return 0
 
-    def astype(self, dtype: Any) -> PlaceholderArray:
+    def astype(self, dtype: Any, **_: Any) -> PlaceholderArray:
         return without_data(self.shape, dtype)
 
-    def copy(self) -> PlaceholderArray:
+    def copy(self, **_: Any) -> PlaceholderArray:
         return without_data(self.shape, self.dtype)
 
-    def reshape(self, *shape: Any) -> PlaceholderArray:
+    def reshape(self, *shape: Any, **_: Any) -> PlaceholderArray:
         """C-contiguous, though NumPy would make a strided view of some strided arrays."""
         return PlaceholderArray(self.copy()._view.reshape(*shape))
 
-    def flatten(self) -> PlaceholderArray:
+    def flatten(self, *_: Any, **__: Any) -> PlaceholderArray:
         return self.reshape(-1)
 
     ravel = flatten
@@ -91,7 +91,7 @@ class PlaceholderArray:
         if name in _METADATA:
             return getattr(self._view, name)
         if name in _VIEWS:
-            return lambda *given: PlaceholderArray(getattr(self._view, name)(*given))
+            return lambda *given, **named: PlaceholderArray(getattr(self._view, name)(*given, **named))
         if name == "T":
             return self.transpose()
         if name in _DATA:

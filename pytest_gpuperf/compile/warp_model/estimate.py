@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -53,9 +54,8 @@ def estimates_of(several: Iterable[Versions], cache: CompileCache | None = None)
     """
     distinct, found = list(dict.fromkeys(several)), dict[Versions, EstimatePair]()
     for versions in distinct:
-        content = cache.get(_key(versions)) if cache is not None else None
-        if content is not None:
-            found[versions] = msgspec.msgpack.decode(content, type=EstimatePair)
+        with contextlib.suppress(msgspec.DecodeError):
+            found[versions] = msgspec.msgpack.decode((cache and cache.get(_key(versions))) or b"", type=EstimatePair)
     missing = [one for one in distinct if one not in found]
     readable = _disassembled(code._replace(launch=None) for versions in missing for code in versions if code)
     program = functools.lru_cache(KEPT)(lambda code: _decoded(code, *readable[code]))

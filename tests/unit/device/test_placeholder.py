@@ -45,6 +45,7 @@ def test_metadata_and_views_are_those_of_numpy(data: st.DataObject) -> None:
     axes = data.draw(st.permutations(range(len(shape))))
     assert alike(placeholder.transpose(*axes), array.transpose(*axes))
     assert alike(placeholder.swapaxes(0, -1), array.swapaxes(0, -1))
+    assert alike(placeholder.astype("c16", copy=False).view(dtype="f8"), array.astype("c16").view("f8"))
 
 
 def _view(array: np.ndarray[Any, Any], index: Any) -> Any:
