@@ -28,7 +28,12 @@ then break a kernel in kernels/ on purpose, and run the last line again.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", nargs="?", type=Path, help="where to (default: list what there is)")
-    parser.add_argument("families", metavar="NAME", nargs="*", help="as the list names them (default: all)")
+    parser.add_argument(
+        "families",
+        metavar="NAME",
+        nargs="*",
+        help="as the list names them (default: the one that DIR is called like, else all)",
+    )
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
@@ -46,17 +51,18 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
             docstring = path.read_text(encoding="utf-8").partition("\n")[0].strip('"')
             write(f"{name:<26}  {docstring}\n")
         return 0
-    if unknown := [name for name in parsed.families if name not in tests]:
+    named = parsed.families or [name for name in tests if name == folder.name]
+    if unknown := [name for name in named if name not in tests]:
         close = "".join(f", the closest is {one}" for one in difflib.get_close_matches(unknown[0], tests, 1))
         raise GpuperfError(f"no example is called {unknown[0]}{close}. Nothing was written. To do: gpuperf examples")
-    files = {file for name in parsed.families or tests for file in _with_kernels(tests[name])}
+    files = {file for name in named or tests for file in _with_kernels(tests[name])}
     targets = {folder / file.relative_to(suite): file for file in sorted(files)}
     if there := [str(target) for target in targets if target.exists()]:
         raise GpuperfError(f"{there[0]} exists. Nothing was written. To do: name another folder, or move it away")
     for target, file in targets.items():
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, target)
-    test = tests[(parsed.families or ["transpose32"])[0]].name
+    test = tests[(named or ["transpose32"])[0]].name
     write(NEXT.format(count=len(targets), folder=folder, quoted=shlex.quote(str(folder)), test=test))
     return 0
 

@@ -79,6 +79,8 @@ def test_families_are_listed_and_copied_and_run_alone(tmp_path, command):
         status, _, problem = command("examples", target, "matmul", wrong)
         assert (status, why in problem) == (1, True)
     assert not (target / "test_matmul.py").exists()
+    command("examples", tmp_path / "matmul")  # as messages name it
+    assert [path.name for path in tmp_path.glob("matmul/*.py")] == ["test_matmul.py"]
 
 
 def test_a_folder_that_is_not_there_or_cannot_be_written_is_named(tmp_path, command):
