@@ -89,8 +89,7 @@ _SETTLE = (
 
 
 def missing_static(key: Key, target: str) -> Judgement:
-    reason = "no baseline: record one with pytest --update-baselines=new"
-    return Judgement(key=key, target=target, kind="static", verdict=Verdict.NEW, reason=reason)
+    return Judgement(key=key, target=target, kind="static", verdict=Verdict.NEW, reason="no baseline")
 
 
 def differences(old: StaticRecord, new: StaticRecord) -> Iterable[Change]:

@@ -73,7 +73,7 @@ class TimeCase:
 
 
 def new(case: TimeCase, now_ns: float) -> Judgement:
-    reason = f"no time baseline for {case.target}: record one with pytest --update-baselines=new"
+    reason = f"no time baseline for {case.target}"
     return case.judgement(Verdict.NEW, reason, now_ns=now_ns)
 
 

@@ -47,7 +47,7 @@ def of_record(now_ns: float, method: Literal["identity", "record"], tolerance: f
 def test_a_workload_without_a_record_is_new() -> None:
     assert new(CASE, 1500.0) == Judgement(
         key=KEY, target="nvidia-h200", kind="time", verdict=Verdict.NEW, notes=("x1.50 of its recorded time",),
-        reason="no time baseline for nvidia-h200: record one with pytest --update-baselines=new",
+        reason="no time baseline for nvidia-h200",
     )  # fmt: skip
     assert new(dataclasses.replace(CASE, record_ns=0.0), 1000.0).notes == ()
 
