@@ -134,14 +134,14 @@ def remarks_of(*manifests: Manifest | None) -> list[str]:
     """Targets and toolchains that came or went, from the manifest before to the one after."""
     before, after = ({} if one is None else msgspec.structs.asdict(one) for one in manifests)
     return [
-        f"manifest: {name.replace('_', ' ')}: {_shown(before.get(name))} -> {_shown(after.get(name))}"
+        f"manifest: {name.replace('_', ' ')}: {was} -> {now}"
         for name in sorted(before.keys() | after.keys())
-        if before.get(name) != after.get(name)
+        if (was := _shown(before.get(name))) != (now := _shown(after.get(name)))
     ]
 
 
 def _shown(field: object) -> str:
-    texts = [str(one) for one in field] if isinstance(field, (list, tuple)) else [str(field)] if field else []
+    texts = [str(one) for one in field] if isinstance(field, (list, tuple, dict)) else [str(field)] if field else []
     return _listed(texts) or "none"
 
 

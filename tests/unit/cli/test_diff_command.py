@@ -36,7 +36,7 @@ def write(root: Path, static: StaticRecord, times: dict[Key, TimeRecord], keys: 
     """Static records of all architectures for the keys, and for those of the times."""
     everywhere = {(arch, NVRTC, one): static for arch in ARCHS for one in (*keys, *times)}
     time = {(H200, one): msgspec.structs.replace(t, session=t.session or SESSIONS[0]) for one, t in times.items()}
-    BaselineStore(root).write(Update(static=everywhere, time=time))
+    BaselineStore(root).write(Update(static=everywhere, time=time, roofs={H200: {"dram": 4e12}}))
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_change_is_told_with_its_figures(root: Path, command: Any) -> None:
     status, said, _ = command("diff", "--baselines", "baselines")
     assert status == 0
     assert "64 workloads of test_scale[...]: removed" in said
-    assert "manifest: gpu models: nvidia-h200 -> none" in said
+    assert "manifest: gpu models: nvidia-h200 -> none\nmanifest: roofs: nvidia-h200 -> none\n" in said
     assert said.endswith("64 workloads removed\n")
 
 
