@@ -50,7 +50,7 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
 
     Returns the exit status, 0; also for a job that is for no request.  Raises ``GpuperfError`` and ``OSError``.
     """
-    request = _on_github(os.environ) or _on_gitlab(os.environ)
+    request = _on_github() or _on_gitlab()
     if request is None:
         write("no comment written: this job belongs to no pull request and no merge request\n")
         return 0
@@ -68,42 +68,41 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     return 0
 
 
-def _on_github(environment: Mapping[str, str]) -> CommentPlace | None:
+def _on_github() -> CommentPlace | None:
     """The pull request that a job of GitHub is for; its comments are those of the token's owner."""
-    event = environment.get("GITHUB_EVENT_PATH")
-    payload = json.loads(Path(event).read_text(encoding="utf-8")) if event else None
-    request = payload.get("pull_request") if isinstance(payload, dict) else None
-    if not isinstance(request, dict):
+    event = os.environ.get("GITHUB_EVENT_PATH")
+    request = json.loads(Path(event).read_text(encoding="utf-8")).get("pull_request") if event else None
+    if request is None:
         return None
-    token = _token("GITHUB_TOKEN", environment, "give the step env: GITHUB_TOKEN: ${{ github.token }}")
+    token = _token("GITHUB_TOKEN", "give the step env: GITHUB_TOKEN: ${{ github.token }}")
     headers = {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"}
-    api = environment.get("GITHUB_API_URL", "")
+    api = os.environ.get("GITHUB_API_URL", "")
     try:
         me = _asked(headers, "GET", f"{api}/user")["login"]
     except GpuperfError:  # the token of a job may not ask
         me = JOBS
-    base = f"{api}/repos/{environment.get('GITHUB_REPOSITORY', '')}/issues"
-    url, one = f"{base}/{request.get('number')}/comments", f"{base}/comments/{{id}}"
+    base = f"{api}/repos/{os.environ.get('GITHUB_REPOSITORY', '')}/issues"
+    url, one = f"{base}/{request['number']}/comments", f"{base}/comments/{{id}}"
     return CommentPlace(url, one, "PATCH", headers, lambda comment: bool(comment["user"]["login"] == me))
 
 
-def _on_gitlab(environment: Mapping[str, str]) -> CommentPlace | None:
+def _on_gitlab() -> CommentPlace | None:
     """The merge request that a job of GitLab is for; its comments are those of the token's owner."""
-    if not environment.get("CI_MERGE_REQUEST_IID"):
+    if not os.environ.get("CI_MERGE_REQUEST_IID"):
         return None
-    token = _token("GPUPERF_GITLAB_TOKEN", environment, "give the job a project access token, scope api")
+    token = _token("GPUPERF_GITLAB_TOKEN", "give the job a project access token, scope api")
     headers = {"PRIVATE-TOKEN": token}
-    api, project = environment.get("CI_API_V4_URL", ""), environment.get("CI_PROJECT_ID", "")
+    api, project = os.environ.get("CI_API_V4_URL", ""), os.environ.get("CI_PROJECT_ID", "")
     me = _asked(headers, "GET", f"{api}/user")["id"]
-    base = f"{api}/projects/{urllib.parse.quote(project, safe='')}/merge_requests/{environment['CI_MERGE_REQUEST_IID']}"
+    base = f"{api}/projects/{urllib.parse.quote(project, safe='')}/merge_requests/{os.environ['CI_MERGE_REQUEST_IID']}"
     return CommentPlace(
         f"{base}/notes", f"{base}/notes/{{id}}", "PUT", headers, lambda note: bool(note["author"]["id"] == me)
     )
 
 
-def _token(name: str, environment: Mapping[str, str], remedy: str) -> str:
+def _token(name: str, remedy: str) -> str:
     """The token in a variable, without blanks and quotes around it.  Raises ``GpuperfError``, which never shows it."""
-    token = environment.get(name, "").strip()
+    token = os.environ.get(name, "").strip()
     if not token or not token.isascii() or not token.isprintable():
         raise GpuperfError(f"{name} is not set, or is not one line of plain characters: {remedy}")
     return token
