@@ -42,9 +42,7 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     Returns the exit status, 0.  Raises ``GpuperfError``, before anything is written, and ``OSError``.
     """
     folder: Path | None = parsed.folder
-    suite = next((one for one in (PACKAGE / "examples", PACKAGE.parent / "example_suite") if one.is_dir()), None)
-    if suite is None:
-        raise GpuperfError(f"{PACKAGE / 'examples'} is missing: install pytest-gpuperf again")
+    suite = next(one for one in (PACKAGE / "examples", PACKAGE.parent / "example_suite") if one.is_dir())
     tests = {path.stem.removeprefix("test_"): path for path in sorted(suite.glob("test_*.py"))}
     if folder is None:
         for name, path in tests.items():
