@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from loaded_scripts import load_script
+from mutation import forget_survivors, report
 
-ROOT = Path(__file__).parents[2]
 KILLED, TIMED_OUT, SURVIVED, UNTESTED = 1, 36, 0, 33
 
 
@@ -25,7 +24,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_room_below_its_bound_fails_and_survivors_are_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    report = load_script(ROOT / "benchmarks" / "mutation.py").report
     assert (report(folder, "judge", 0.76), report(folder.parent, "judge", 0.5)) == (1, 1)
     capsys.readouterr()
     assert report(folder, "judge", 0.75) == 0
@@ -35,7 +33,7 @@ def test_room_below_its_bound_fails_and_survivors_are_named(folder: Path, capsys
 
 
 def test_what_survived_is_tried_again_and_what_was_killed_is_not(folder: Path) -> None:
-    load_script(ROOT / "benchmarks" / "mutation.py").forget_survivors(folder)
+    forget_survivors(folder)
     kept = json.loads((folder / "mutants/pytest_gpuperf/judge/votes.py.meta").read_text(encoding="utf-8"))
     assert kept["exit_code_by_key"] == {
         "m.x_a__mutmut_1": KILLED, "m.x_a__mutmut_2": TIMED_OUT, "m.x_a__mutmut_3": KILLED, "m.x_b__mutmut_1": None,

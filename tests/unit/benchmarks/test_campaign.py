@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from loaded_scripts import load_script
 
 ROOT = Path(__file__).parents[3]
 FOLDERS = (Path(__file__).parent, ROOT / "tests" / "unit" / "selftest", ROOT / "tests" / "plugin")
@@ -19,9 +19,8 @@ FOLDERS = (Path(__file__).parent, ROOT / "tests" / "unit" / "selftest", ROOT / "
 def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     for folder in FOLDERS:
         monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
-    for folder in (*FOLDERS, ROOT / "benchmarks"):
         monkeypatch.syspath_prepend(str(folder))
-    return load_script(ROOT / "benchmarks" / "paired_campaign.py")
+    return importlib.import_module("paired_campaign")
 
 
 def test_kernels_are_confirmed_in_a_second_process(script: ModuleType, tmp_path: Path) -> None:

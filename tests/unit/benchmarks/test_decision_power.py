@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import decision_power
 import numpy as np
 import pytest
-from loaded_scripts import load_script
 
 from pytest_gpuperf.judge.decision import decide
 from pytest_gpuperf.model.limits import TIGHT
-
-SCRIPT = load_script(Path(__file__).parents[3] / "benchmarks" / "decision_power.py")
 
 
 @pytest.mark.parametrize("effect", [0.0, 0.007, 0.01, -0.02])
@@ -21,7 +19,7 @@ def test_blocks_are_decided_as_by_the_product(effect: float) -> None:
     r = rng.normal(effect, 0.004, (20, 128))
     means = r + np.where(rng.random(r.shape) < 0.1, 0.3, 0.0)
     names = ("SLOWER", "FASTER", "SAME", "UNDECIDED")
-    for alpha, (codes, stops) in zip((1e-2, 1e-5), SCRIPT.decided(r, means, (1e-2, 1e-5)), strict=True):
+    for alpha, (codes, stops) in zip((1e-2, 1e-5), decision_power.decided(r, means, (1e-2, 1e-5)), strict=True):
         for row, (code, stop) in enumerate(zip(codes, stops, strict=True)):
             for used in range(1, stop + 1):
                 found = decide(r[row, :used].tolist(), TIGHT, alpha, means[row, :used].tolist())
@@ -33,7 +31,7 @@ def test_page_of_recorded_blocks(tmp_path: Path) -> None:
     document = {"gpu": "NVIDIA H100", "unit": 1e-4, "sequences": [blocks, {"percent": 1.0, "r": [1]}]}
     (tmp_path / "loop.json").write_text(json.dumps(document))
     page = tmp_path / "page.md"
-    assert SCRIPT.main(["--blocks", str(tmp_path), "--runs", "100", "--output", str(page)]) == 0
+    assert decision_power.main(["--blocks", str(tmp_path), "--runs", "100", "--output", str(page)]) == 0
     assert "(40 of NVIDIA H100s)" in page.read_text()
     assert "| recorded, NVIDIA H100 | +0 % | 20 | 0 |" in page.read_text()
 
@@ -42,6 +40,6 @@ def test_equal_work_that_is_slower_breaks_the_promise() -> None:
     def slower(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
         return (np.full((rows, 128), 0.02),) * 2
 
-    rows, broken = SCRIPT.blocks_table({"slower": slower}, 10)
+    rows, broken = decision_power.blocks_table({"slower": slower}, 10)
     assert broken
     assert rows[0].startswith("| slower | +0 % | 1 | 10 |")

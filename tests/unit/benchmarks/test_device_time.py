@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
+import device_time
 import pytest
-from loaded_scripts import load_script
-
-SCRIPT = load_script(Path(__file__).parents[3] / "benchmarks" / "device_time.py")
 
 
 @pytest.mark.parametrize(("cupti", "graph", "clock", "cache", "words"), [
@@ -21,9 +18,9 @@ SCRIPT = load_script(Path(__file__).parents[3] / "benchmarks" / "device_time.py"
 ])  # fmt: skip
 def test_each_bound_goes_red(cupti: float, graph: float, clock: float, cache: str, words: str) -> None:
     readings = [
-        SCRIPT.Reading("loop", timer, cache, time_ns, 0.01, clock)
+        device_time.Reading("loop", timer, cache, time_ns, 0.01, clock)
         for timer, time_ns in (("cupti", cupti), ("graph", graph))
     ]
-    found = SCRIPT.failures(readings, 32.0)
+    found = device_time.failures(readings, 32.0)
     assert len(found) == int(bool(words))
     assert re.search(words, "".join(found))

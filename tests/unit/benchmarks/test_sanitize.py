@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from loaded_scripts import load_script
+import sanitize
 
 ROOT = Path(__file__).parents[3]
-SCRIPT = load_script(ROOT / "benchmarks" / "sanitize.py")
 STAND_IN = f"""#!{sys.executable}
 import pathlib, sys
 (log,) = (pathlib.Path(word.partition("=")[2]) for word in sys.argv if word.startswith("--log-file="))
@@ -28,7 +27,7 @@ def run(folder: Path, tool: str, **answers: str) -> int:
     stand_in.chmod(0o755)
     files = ("test_bank_conflicts.py", "test_transpose32.py")
     arguments = [f"--to={folder}", f"--sanitizer={stand_in}", "--only", tool, "--files", *files]
-    return int(SCRIPT.main(arguments))
+    return int(sanitize.main(arguments))
 
 
 def test_a_clean_suite_is_green(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -37,7 +36,7 @@ def test_a_clean_suite_is_green(tmp_path: Path, capsys: pytest.CaptureFixture[st
     memcheck, racecheck = ((tmp_path / f"{tool}-1.command").read_text() for tool in ("memcheck", "racecheck"))
     assert "\nexample_suite/test_bank_conflicts.py" in memcheck
     assert "\nexample_suite/test_transpose32.py::test_" in racecheck
-    for file, _, test in (node.partition("::") for node in SCRIPT.BY_THE_CLOCK):
+    for file, _, test in (node.partition("::") for node in sanitize.BY_THE_CLOCK):
         assert f"def {test}(" in (ROOT / "example_suite" / file).read_text(encoding="utf-8")
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import random
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+import causes as report
 import msgspec
 import pytest
 
@@ -23,26 +21,19 @@ COMPARISONS = 200
 
 
 @pytest.fixture(scope="module")
-def report() -> Iterator[ModuleType]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "benchmarks")  # type: ignore[no-untyped-call]
-        yield importlib.import_module("causes")
-
-
-@pytest.fixture(scope="module")
-def suite(report: ModuleType) -> Any:
+def suite() -> Any:
     """One for all tests: its estimates take seconds."""
     return report.Suite()
 
 
 @pytest.fixture
-def command(report: ModuleType, suite: Any, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """``report`` with that suite."""
+def command(suite: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """``causes`` with that suite."""
     monkeypatch.setattr(report, "Suite", lambda: suite)
     return report
 
 
-def test_committed_page_is_what_the_command_writes(command: ModuleType, tmp_path: Path) -> None:
+def test_committed_page_is_what_the_command_writes(command: Any, tmp_path: Path) -> None:
     made = tmp_path / "causes.md"
     assert command.main(["--output", str(made)]) == 0
     page = made.read_text(encoding="utf-8")
@@ -56,7 +47,7 @@ def test_committed_page_is_what_the_command_writes(command: ModuleType, tmp_path
 
 
 def test_fewer_right_causes_than_promised_are_an_error(
-    command: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    command: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(command.PROMISED, "static", 0.99)
     made = tmp_path / "causes.md"
@@ -65,7 +56,7 @@ def test_fewer_right_causes_than_promised_are_an_error(
     assert "| transpose32 |" in made.read_text(encoding="utf-8")
 
 
-def workloads(report: ModuleType, suite: Any) -> dict[tuple[str, str], Side]:
+def workloads(suite: Any) -> dict[tuple[str, str], Side]:
     """Every workload of a pair that was counted, by test and name."""
     sides = {
         (pair.key("").node_id, name): side
@@ -86,9 +77,9 @@ def again(side: Side, chance: random.Random) -> Side:
     )
 
 
-def test_a_version_compared_with_itself_has_no_cause(report: ModuleType, suite: Any) -> None:
+def test_a_version_compared_with_itself_has_no_cause(suite: Any) -> None:
     chance = random.Random(7)
-    sides = list(workloads(report, suite).values())
+    sides = list(workloads(suite).values())
     compared = [(side, again(side, chance)) for side in sides * 2][:COMPARISONS]
     assert len(compared) == COMPARISONS
     assert [case.counted for before, after in compared if (case := case_of(before, after))] == [True] * COMPARISONS
@@ -97,19 +88,19 @@ def test_a_version_compared_with_itself_has_no_cause(report: ModuleType, suite: 
     assert [named for side in bare for named in advise(side, side)] == []
 
 
-def test_what_other_gpus_counted_of_the_same_code_has_no_cause(report: ModuleType, suite: Any) -> None:
+def test_what_other_gpus_counted_of_the_same_code_has_no_cause(suite: Any) -> None:
     """The baselines' counters beside those of the claims, which were taken on other H200s and of another set."""
     pairs, recorded = {pair.key("").node_id: pair for pair in report.PAIRS}, report.Recorded()
     compared = [
         (side, msgspec.structs.replace(side, counters=recorded.counted(pairs[test], name).counters))
-        for (test, name), side in workloads(report, suite).items()
+        for (test, name), side in workloads(suite).items()
     ]
     assert len(compared) >= 100
     assert sum(before.counters != after.counters for before, after in compared) == len(compared)
     assert [named for before, after in compared for named in advise(before, after)] == []
 
 
-def test_fewer_counters_than_needed_leave_the_machine_code_to_speak(report: ModuleType, suite: Any) -> None:
+def test_fewer_counters_than_needed_leave_the_machine_code_to_speak(suite: Any) -> None:
     """The default set counts too little to name causes by."""
     (pair,) = [p for p in report.PAIRS if p.optimised == "transpose_coalesced" and p.naive == "transpose_naive"]
     full, default = ({metric.name for metric in SETS[name]} for name in ("full", "default"))

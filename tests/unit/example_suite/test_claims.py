@@ -6,13 +6,13 @@ import random
 from pathlib import Path
 from typing import Any
 
+import details
+import page
 import pytest
-from loaded_scripts import load_script
+from claims import __main__ as main
 
 from pytest_gpuperf.counters.catalogue import METRICS
 
-ROOT = Path(__file__).parents[3]
-FOLDER = ROOT / "example_suite" / "claims"
 BEYOND_THE_CATALOGUE = (Path(__file__).parent / "hopper_metrics.txt").read_text(encoding="utf-8").split()
 """Metrics of GH100 that Nsight Compute accepts and no set of the plugin has."""
 PEAKS = {"copy_bandwidth": 4.266e12, "fp32": 6.494e13}
@@ -20,13 +20,6 @@ WRONG = (0.0, 0.3, 0.5, 2.0, 3.0)
 """A wrong figure is so many times the right one, one more, and that of no effect or upside down."""
 
 
-def loaded(name: str) -> Any:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(FOLDER)
-        return load_script(FOLDER / f"{name}.py", f"claims_{name}")
-
-
-main, page, details = loaded("__main__"), loaded("page"), loaded("details")
 FIGURES = main.on_record()["figures"]
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from collections import Counter
 from pathlib import Path
-from types import ModuleType
 
-import pytest
+from pages.facts import PAIRS, Recorded
 
 from pytest_gpuperf.advise.causes import BY_KEY
 
@@ -18,27 +16,21 @@ CALLABLES = {"two kernels, 1 in 16", "n_chunks", "serial"}
 """Workloads that launch several kernels and have no static evidence of their own."""
 
 
-@pytest.fixture
-def pairs(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(SUITE)  # type: ignore[no-untyped-call]
-    return importlib.import_module("pages.facts")
-
-
-def test_every_family_has_a_pair(pairs: ModuleType) -> None:
+def test_every_family_has_a_pair() -> None:
     families = {path.stem for path in (SUITE / "kernels").glob("*.cu")}
-    assert {pair.family for pair in pairs.PAIRS} == families - WITHOUT_PAIRS
+    assert {pair.family for pair in PAIRS} == families - WITHOUT_PAIRS
 
 
-def test_both_workloads_of_a_pair_have_static_baselines(pairs: ModuleType) -> None:
-    recorded = pairs.Recorded()
-    workloads = [(pair, name) for pair in pairs.PAIRS for name in pair.names]
+def test_both_workloads_of_a_pair_have_static_baselines() -> None:
+    recorded = Recorded()
+    workloads = [(pair, name) for pair in PAIRS for name in pair.names]
     missing = {name for pair, name in workloads if recorded.static(pair, name) is None}
     assert missing == CALLABLES
 
 
-def test_pairs_have_one_sibling_each_and_causes_of_the_advice(pairs: ModuleType) -> None:
-    counts = Counter((pair.family, pair.test, pair.optimised) for pair in pairs.PAIRS)
+def test_pairs_have_one_sibling_each_and_causes_of_the_advice() -> None:
+    counts = Counter((pair.family, pair.test, pair.optimised) for pair in PAIRS)
     assert max(counts.values()) == 1
-    assert all(pair.optimised != pair.naive and pair.why for pair in pairs.PAIRS)
-    assert {pair.cause for pair in pairs.PAIRS} - {""} <= BY_KEY.keys()
-    assert sum(bool(pair.cause) for pair in pairs.PAIRS) >= 25
+    assert all(pair.optimised != pair.naive and pair.why for pair in PAIRS)
+    assert {pair.cause for pair in PAIRS} - {""} <= BY_KEY.keys()
+    assert sum(bool(pair.cause) for pair in PAIRS) >= 25

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Any
 
+import exercises
 import pytest
 
 SUITE = Path(__file__).parents[3] / "example_suite"
 EXERCISE = {"file": "kernels/transpose32.cu", "replace": "kSide + 1>(in", "by": "kSide>(in", "see": ["WORSE", "bank"]}
 
 
-@pytest.fixture
-def exercises(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(SUITE)  # type: ignore[no-untyped-call]
-    return importlib.import_module("exercises")
-
-
-def test_exercises_change_what_is_there_once(exercises: Any) -> None:
+def test_exercises_change_what_is_there_once() -> None:
     lessons = sorted(SUITE.glob("lesson_data/*.json"))
     all_exercises = [exercises.exercise_of(path.stem) for path in lessons]
     assert len({each["file"] for each in all_exercises}) == len(lessons), "all changes are made in one copy"
@@ -37,11 +31,11 @@ def test_exercises_change_what_is_there_once(exercises: Any) -> None:
     ({"see": ["likely"], "fails": False}, "likely bank conflicts", False, []),
     ({"see": ["likely"], "fails": False}, "likely bank conflicts", True, ["a run without a failed test"]),
 ])  # fmt: skip
-def test_parts_not_shown(exercises: Any, more: dict[str, Any], words: str, failed: bool, missing: list[str]) -> None:
+def test_parts_not_shown(more: dict[str, Any], words: str, failed: bool, missing: list[str]) -> None:
     assert exercises.missing({**EXERCISE, **more}, exercises.Shown(words, failed)) == missing
 
 
-def test_status_of_runs(exercises: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_of_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert exercises.main(["transpose32"]) == 0
     assert capsys.readouterr().out == "1 of 1 exercises are as their pages say; 1 fail by the gate\n"
     monkeypatch.setattr(exercises, "run", lambda chosen: {family: exercises.Shown("", True) for family in chosen})

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
+from pages import __main__ as pages
 
 SUITE = Path(__file__).parents[3] / "example_suite"
 FAMILIES = sorted(path.stem for path in (SUITE / "kernels").glob("*.cu"))
 
 
-@pytest.fixture
-def pages(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(SUITE)  # type: ignore[no-untyped-call]
-    return importlib.import_module("pages.__main__")
-
-
-def test_pages_and_tour_are_up_to_date(pages: Any) -> None:
+def test_pages_and_tour_are_up_to_date() -> None:
     assert pages.main(["--check"]) == 0, "run python example_suite/pages"
 
 
 def test_changed_and_needless_files_are_written_and_removed(
-    pages: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(pages.textbook, "pages", lambda _: {"a.md": "new", "b.md": "kept"})
     monkeypatch.setattr(pages, "PAGES", tmp_path)
@@ -37,7 +30,7 @@ def test_changed_and_needless_files_are_written_and_removed(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["README.md", "a.md", "b.md"]
 
 
-def test_every_family_is_in_the_tour_with_documents_gains_and_a_lesson(pages: Any) -> None:
+def test_every_family_is_in_the_tour_with_documents_gains_and_a_lesson() -> None:
     stations = {station.family: station for station in pages.textbook.stations()}
     assert stations.keys() == {path.stem for path in (SUITE / "lesson_data").glob("*.json")} == set(FAMILIES)
     assert all(station.answer.count("\n") == 1 for station in stations.values())
@@ -47,7 +40,7 @@ def test_every_family_is_in_the_tour_with_documents_gains_and_a_lesson(pages: An
     assert sorted(marked) == sorted({pair.family for pair in pages.textbook.PAIRS})
 
 
-def test_a_lesson_shows_pairs_that_exist(pages: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lesson_shows_pairs_that_exist(monkeypatch: pytest.MonkeyPatch) -> None:
     lesson = pages.textbook.lesson_of("transpose32")
     assert [pair.optimised for pair in pages.textbook.shown_pairs("transpose32")] == lesson.pairs
     monkeypatch.setattr(lesson, "pairs", ["transpose_paded"])

@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from loaded_scripts import load_script
-
-SCRIPT = load_script(Path(__file__).parents[3] / "benchmarks" / "sentences.py")
+import sentences
 
 
 def test_prose_is_plain(capsys: pytest.CaptureFixture[str]) -> None:
-    status = SCRIPT.main()
+    status = sentences.main()
     assert status == 0, capsys.readouterr().out
 
 
@@ -26,9 +24,9 @@ def test_other_prose_is_red(
     (tmp_path / "docs").mkdir()
     for name in ("README.md", "far.md"):
         (tmp_path / "docs" / name).write_text(text, encoding="utf-8")
-    monkeypatch.setattr(SCRIPT, "ROOT", tmp_path)
-    monkeypatch.setattr(SCRIPT, "DOCS", tmp_path / "docs")
-    assert SCRIPT.main() == 1
+    monkeypatch.setattr(sentences, "ROOT", tmp_path)
+    monkeypatch.setattr(sentences, "DOCS", tmp_path / "docs")
+    assert sentences.main() == 1
     out = capsys.readouterr().out
     assert out.count(found) == 1
     assert out.endswith("far.md: more than two links away from the index\n")
@@ -38,7 +36,7 @@ def test_red_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     for name, text in {"docs/README.md": "Fine.", "pytest_gpuperf/a.py": '"""It stands\nfor this."""\n'}.items():
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text(text, encoding="utf-8")
-    monkeypatch.setattr(SCRIPT, "ROOT", tmp_path)
-    monkeypatch.setattr(SCRIPT, "DOCS", tmp_path / "docs")
-    assert SCRIPT.main() == 1
+    monkeypatch.setattr(sentences, "ROOT", tmp_path)
+    monkeypatch.setattr(sentences, "DOCS", tmp_path / "docs")
+    assert sentences.main() == 1
     assert "a.py: 'stands for' in" in capsys.readouterr().out
