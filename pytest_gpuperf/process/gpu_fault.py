@@ -54,6 +54,10 @@ class FaultPlugin:
         """Asked for anew: a comparison with a revision makes another."""
         return stash.run_of(self._config)
 
+    def pytest_sessionstart(self) -> None:
+        if self._run.options.times:
+            threading.Thread(target=self._watch, daemon=True, name="gpuperf-watch").start()
+
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(
         self, item: pytest.Item, nextitem: pytest.Item | None
@@ -63,8 +67,6 @@ class FaultPlugin:
         run.test_began, run.recorded_ns = time.perf_counter(), 0.0
         if run.opened is not None:
             run.opened.launches.last.clear()
-        elif run.options.times:  # from the first test that uses a GPU
-            run.when_opened = threading.Thread(target=self._watch, daemon=True, name="gpuperf-watch").start
         try:
             ended = yield
         finally:

@@ -115,7 +115,8 @@ def test_without_a_worker_tests_after_a_lost_gpu_are_not_measured(suite: Suite, 
 
 
 def test_without_a_worker_an_endless_kernel_ends_the_run_with_its_name(suite: Suite) -> None:
-    result = run(suite, "endless", "--gpuperf-kernel-timeout=1", subprocess=True)
+    opened_early = "--gpuperf-require-gpu"
+    result = run(suite, "endless", "--gpuperf-kernel-timeout=1", opened_early, subprocess=True)
     assert result.ret == 1
     assert "gpuperf: FAILED test_suite.py::test_culprit: the GPU did not answer for 1 s" in result.stderr.str()
     for words in WORDS["endless"]:
