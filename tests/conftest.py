@@ -36,7 +36,7 @@ pytest's plugins that do nothing here but be registered in each of two thousand 
 INHERITED = ("CI", *CI_SERVICES, "PY_COLORS", "FORCE_COLOR", "NO_COLOR", "PYTHONDONTWRITEBYTECODE")
 """Not inherited: a test sets what matters to it.  Without the last, child processes need not compile Python anew."""
 
-LONGEST = ("test_child_processes.py", "test_causes_report.py", "test_selftest_command.py", "test_documented_blocks.py")
+LONGEST = ("test_causes_report.py", "test_selftest_command.py", "test_documented_blocks.py")
 """Run first: one of them begun last would keep a single worker busy when the others have nothing left to do."""
 
 

@@ -7,15 +7,17 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
 from pytest_gpuperf import stash
 from pytest_gpuperf.model.evidence import is_below
+from pytest_gpuperf.model.task import ConfirmTask, ConfirmTest, RevisionTask
 from pytest_gpuperf.process.children import LOG_LINES, RunningChild, errors_in, log_lines
-from pytest_gpuperf.results import Ended
+from pytest_gpuperf.results import Ended, may_measure
 from pytest_gpuperf.run import Run
-from pytest_gpuperf.timing.process_reference import Link, OtherSideLost, TestEnded
+from pytest_gpuperf.timing.process_reference import Link, OtherSideLost, Resume, RunTest, Started, TestEnded
 
 START_S = 3600.0
 """Bound of a child's start, imports and collection included: for hangs alone."""
@@ -80,9 +82,11 @@ class TestServer:
 
     __test__ = False
 
-    def __init__(self, config: pytest.Config, link: Link) -> None:
+    def __init__(self, config: pytest.Config, task: ConfirmTask | RevisionTask) -> None:
         self.config = config
-        self.link = link
+        self.link = Link(task.reading, task.writing)
+        self.items: dict[str, pytest.Item] = {}
+        """Its tests, by node id."""
 
     @property
     def run(self) -> Run:
@@ -90,12 +94,20 @@ class TestServer:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Answer requests until the GPU is lost: this process ends then, and another is started for the next."""
+        self.items = self.items or {item.nodeid: item for item in session.items}
+        _ = self.run.has_gpu  # opens the GPU while the other side collects
         with contextlib.suppress(OtherSideLost):  # there is nobody to work for
-            self.serve(session)
+            self.link.send(Started(tests=frozenset(node for node, item in self.items.items() if may_measure(item))))
+            while not self.run.gpu_lost:
+                request = self.link.receive(ConfirmTest | RunTest | Resume)
+                if not isinstance(request, Resume):  # of a workload whose test has ended
+                    known = request.node_id in self.items
+                    self.link.send(self.answer(request) if known else self.unknown(request.node_id))
         return True
 
-    def serve(self, session: pytest.Session) -> None:
-        """Answer requests until the GPU is lost: this process ends then, and another is started for the next."""
+    def answer(self, request: Any) -> TestEnded:
+        """Run one of its tests."""
         raise NotImplementedError
 
     def run_test(self, item: pytest.Item, following: pytest.Item | None = None) -> TestEnded:

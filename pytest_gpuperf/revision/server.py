@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 
 import msgspec
 import pytest
@@ -12,9 +12,8 @@ from pytest_gpuperf import stash
 from pytest_gpuperf.device.lock import HELD_VARIABLE
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.process.serving import TestServer
-from pytest_gpuperf.results import may_measure
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
-from pytest_gpuperf.timing.process_reference import Link, Resume, RunTest, Started, TestEnded
+from pytest_gpuperf.timing.process_reference import RunTest, TestEnded
 
 
 @pytest.hookimpl(wrapper=True)
@@ -37,23 +36,13 @@ class RevisionServer(TestServer):
     """Runs the tests that are asked for, without times, with them, or stopping at each callable."""
 
     def __init__(self, config: pytest.Config, task: RevisionTask) -> None:
-        super().__init__(config, Link(task.reading, task.writing))
+        super().__init__(config, task)
         foreign_files_of(config).note_reads()
 
-    def serve(self, session: pytest.Session) -> None:
-        items = {item.nodeid: item for item in session.items}
-        _ = self.run.has_gpu  # opens the GPU while the other side collects
-        self.link.send(Started(tests=frozenset(node for node, item in items.items() if may_measure(item))))
-        while not self.run.gpu_lost:
-            request = self.link.receive(RunTest | Resume)
-            if isinstance(request, RunTest):
-                known = request.node_id in items
-                self.link.send(self._ran(items, request) if known else self.unknown(request.node_id))
-
-    def _ran(self, items: Mapping[str, pytest.Item], request: RunTest) -> TestEnded:
+    def answer(self, request: RunTest) -> TestEnded:
         run = self.run
         run.link, run.describes = self.link if request.how == "pair" else None, request.how == "describe"
         os.environ |= {} if run.describes else {HELD_VARIABLE: run.device.facts.uuid}
-        ended = self.run_test(items[request.node_id], items.get(request.following))
+        ended = self.run_test(self.items[request.node_id], self.items.get(request.following))
         os.environ.pop(HELD_VARIABLE, None)
         return msgspec.structs.replace(ended, foreign=foreign_files_of(self.config).lines())
