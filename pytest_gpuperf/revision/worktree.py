@@ -142,8 +142,7 @@ def _check_out(repository: Repository, tree: Path, commit: str) -> None:
         done = [run_git(tree, *step) for step in steps]
         if not any(one.returncode for one in done) and not done[-1].stdout:  # as of a file in a submodule
             return
-    run_git(repository.top, "worktree", "remove", "--force", "--force", str(tree))
-    shutil.rmtree(tree, ignore_errors=True)  # what git does not take for a worktree any more
+    shutil.rmtree(tree, ignore_errors=True)  # git forgets it as it adds the next in its place
     added = run_git(repository.top, *NO_HOOKS, "worktree", "add", "--detach", "--force", "--force", str(tree), commit)
     if added.returncode:
         shutil.rmtree(tree, ignore_errors=True)

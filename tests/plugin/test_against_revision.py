@@ -5,13 +5,12 @@ The tables of its parts are in tests/unit/revision, what its process may import 
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from git_samples import commit, git
-from suite_under_test import HOG, SIMULATED, Command, Suite, hog_test, sections, until
+from suite_under_test import HOG, SIMULATED, Command, Suite, hog_test, sections
 
 STATIC = ("--gpuperf", "--gpuperf-arch=sm_90")
 AGAINST = (*STATIC, "--gpuperf-against=HEAD")
@@ -353,35 +352,3 @@ def test_changed_code_is_paired(gpu_project: Suite) -> None:
     for words in ("argument 1 was float32[1024] and is float32[512]", "change the arguments in a commit of their own"):
         assert words in said["arguments"]
     assert not [test for test in said if "--update-baselines" in said[test].partition("\n=")[0]]
-
-
-# --- kills --------------------------------------------------------------------------------------------
-
-HANGS = """
-import os, time
-from pathlib import Path
-
-def test_hangs(cuda_kernel):
-    cuda_kernel("other.cu", "other")
-    Path(os.environ["HANGING"]).write_text(str(os.getpid()))
-    time.sleep(60)
-"""
-
-
-def test_run_that_is_killed_leaves_no_process_and_no_lock(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache, hanging = (project.path.parent / f"{project.path.name}-{name}" for name in ("cache", "hanging"))
-    monkeypatch.setenv("GPUPERF_CACHE_DIR", str(cache))
-    monkeypatch.setenv("HANGING", str(hanging))
-    project.write("test_suite.py", HANGS)
-    commit(project.path)
-    project.write("test_suite.py", HANGS.replace("    time.sleep(60)\n", ""))
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *AGAINST]
-    killed = subprocess.Popen(command, cwd=project.path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    child = int(until(lambda: hanging.exists() and hanging.read_text()))
-    killed.kill()
-    killed.wait()
-    until(lambda: not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text().split()[2])
-    git(project.path, "commit", "-qam", "No more")
-    assert project.run(*AGAINST).ret == 0
-    trees = [path.name for path in (cache / ".worktrees").glob("*/*") if (path / ".git").exists()]
-    assert trees == ["0"]  # the killed run's place was taken over
