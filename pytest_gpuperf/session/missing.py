@@ -40,18 +40,16 @@ class MissingCause(enum.Enum):
     LEFT_OUT = "the run was not asked for it"
 
 
+OF_RECORDS = "or remove its records: gpuperf baselines rm NAME; if it was renamed: gpuperf baselines mv OLD NEW"
 REMEDIES = {
-    MissingCause.DELETED: (
-        "restore it, or remove its records: gpuperf baselines rm NAME; if it was renamed: "
-        "gpuperf baselines mv OLD NEW"
-    ),
+    MissingCause.DELETED: f"restore it, {OF_RECORDS}",
     MissingCause.SKIPPED: "remove the skip, measure before the expected failure, or delete the test",
     MissingCause.NEEDED_GPU: f"{PUT_BEHIND}: without a GPU a test ends there by itself, and needs no skip",
     MissingCause.NOT_REACHED: (
-        f"let it call cuda_kernel(...) or gpuperf(...) again, for this architecture too; {PUT_BEHIND}; or remove "
-        "its records: gpuperf baselines rm NAME; if it was renamed: gpuperf baselines mv OLD NEW"
+        "let it call cuda_kernel(...) or gpuperf(...) again, for this architecture too, and keep its name by "
+        f"gpuperf(..., name=...); {PUT_BEHIND}"
     ),
-}  # fmt: skip
+}
 
 
 class Missing(NamedTuple):
@@ -191,7 +189,8 @@ def _lines(run: Run, seen: Seen) -> Iterator[tuple[str, bool]]:
         names = list(dict.fromkeys(one.key.node_id for one in missing))
         yield f"MISSING here, only in {revision.name}: {first_of(names, NAMED)}", False
     for cause, those in by_cause.items():
-        yield _line(cause, those), missing_fails(options, needs_gpu=cause is MissingCause.NEEDED_GPU)
+        of_records = f"; {OF_RECORDS}" if cause is MissingCause.NOT_REACHED and revision is None else ""
+        yield f"{_line(cause, those)}{of_records}", missing_fails(options, needs_gpu=cause is MissingCause.NEEDED_GPU)
     if not options.against:
         yield from _target_lines(run)
     if left_out:

@@ -204,7 +204,7 @@ def test_renamed_kernel_is_the_same_and_tests_that_do_not_reach_theirs_are_missi
     said = result.stdout.str()
     assert "NOT-MEASURED on sm_90: its test did not reach it: test_suite.py::test_work[1024]" in said
     assert "its test was skipped, or failed as expected: test_suite.py::test_work[2048] (later)" in said
-    assert "gpuperf prune" not in said
+    assert "gpuperf baselines" not in said
 
 
 # --- what did not run there ------------------------------------------------------------------------------
