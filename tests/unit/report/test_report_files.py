@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import errno
-import io
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -17,7 +17,6 @@ from markdown_it import MarkdownIt
 from page_tags import Page
 from record_samples import report_of, static_of, time_of
 
-from pytest_gpuperf.cli import command_line
 from pytest_gpuperf.errors import GpuperfError
 from pytest_gpuperf.formatting import escape_ci_commands, visible
 from pytest_gpuperf.model.evidence import Key
@@ -252,10 +251,7 @@ def test_ordinary_names_stay_as_they_are(text: str) -> None:
     assert escape_ci_commands(text) == visible(text) == text
 
 
-def test_commands_print_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    out, err = io.StringIO(), io.StringIO()
-    monkeypatch.setattr("sys.stdout", out)
-    monkeypatch.setattr("sys.stderr", err)
-    assert command_line.main(["baselines", "--baselines", "/no such\n::error::folder\x1b[2J"]) == 1
-    assert out.getvalue() == ""
-    assert "\n\\x3a:error::folder\\x1b[2J" in err.getvalue()
+def test_commands_print_no_command(command: Callable[..., tuple[int, str, str]]) -> None:
+    status, out, err = command("baselines", "--baselines", "/no such\n::error::folder\x1b[2J")
+    assert (status, out) == (1, "")
+    assert "\n\\x3a:error::folder\\x1b[2J" in err
