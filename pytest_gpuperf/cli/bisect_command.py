@@ -7,7 +7,6 @@ Each commit is checked out in a worktree of its own, and its test compared with 
 from __future__ import annotations
 
 import argparse
-import itertools
 import os
 import signal
 import sys
@@ -218,24 +217,21 @@ def trial_of(tests: Sequence[TestEvidence], failure: str, wanted: Collection[Key
     ``wanted`` are the workloads whose loss is sought, by default all: others may be as fast as before at the end.
     """
     works = [work for test in tests for work in test.workloads if work.judgements]
-    others_slower = any(one.verdict.is_regression for work in works for one in work.judgements)
-    judged = [(work, one) for work in works if not wanted or work.key in wanted for one in work.judgements]
-    slower = {work.key: work for work, one in judged if one.verdict.is_regression}
-    if slower:
-        red = [one for work in slower.values() for one in work.judgements if one.verdict.is_regression]
-        worst = next((one for one in red if one.kind == "time"), red[0])
-        lines = [
-            workload_lines([one for one in work.judgements if one.verdict.is_regression], work.advice)
-            for work in slower.values()
-        ]
-        return Trial("bad", _summary(worst), tuple(itertools.chain(*lines)), frozenset(slower))
+    sought = [work for work in works if not wanted or work.key in wanted]
+    red = {work.key: [one for one in work.judgements if one.verdict.is_regression] for work in works}
+    if slower := [work for work in sought if red[work.key]]:
+        every = [one for work in slower for one in red[work.key]]
+        worst = next((one for one in every if one.kind == "time"), every[0])
+        lines = [line for work in slower for line in workload_lines(red[work.key], work.advice)]
+        return Trial("bad", _summary(worst), tuple(lines), frozenset(work.key for work in slower))
+    judged = [(work, one) for work in sought for one in work.judgements]
     good = [one for _, one in judged if one.verdict in GOOD]
     new = {Verdict.NEW, Verdict.UNCHANGED} if good else set[Verdict]()  # or equal code, which the good end did not time
     undecided = [one for work, one in judged if one.verdict not in GOOD and {j.verdict for j in work.judgements} - new]
     if undecided:
         reason = quoted(undecided[0].reason, MOST_REASON)
         return Trial("undecided", f"{_summary(undecided[0])}{f' ({reason})' if reason else ''}")
-    if not good or (failure and not others_slower):
+    if not good or (failure and not any(red.values())):
         return Trial("undecided", failure or "nothing was judged")
     return Trial("good", _summary(good[0]))
 
