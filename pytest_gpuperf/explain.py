@@ -144,9 +144,8 @@ class WorkloadComparison:
         old = baseline_of_any_compiler(store, arch, work, self.workloads)[0] if work.toolchain else None
         if new is not None and old is not None:
             new = under_recorded_launch(new, old, arch)
-            if (
-                old.cubin and new.profile.code_hash == old.profile.code_hash
-            ):  # a cubin with other neighbours is not kept
+            # a cubin with other neighbours is not kept
+            if old.cubin and new.profile.code_hash == old.profile.code_hash:
                 new = msgspec.structs.replace(new, cubin=old.cubin, symbol=old.symbol or old.kernel)
         own, before = known_launch(work.identity), None
         if own is None or (new is not None and new.block != own.block):

@@ -80,9 +80,7 @@ _KINDS = {
     ),
     "double-precision literals": _of_class("fp64"), "lost tensor cores": _of_class("fp32"),
     "slow-path division": SiteFigures(lambda site: site.divisions),
-    "divergence": SiteFigures(
-        lambda site: site.lost, _side_lanes, f"of {WARP} lanes", WARP, operator.lt
-    ),
+    "divergence": SiteFigures(lambda site: site.lost, _side_lanes, f"of {WARP} lanes", WARP, operator.lt),
     "instruction growth": SiteFigures(lambda site: site.times), "barrier stalls": _of_class("barrier"),
 }  # fmt: skip
 """Causes that lie in single instructions; launch, occupancy and caches do not."""

@@ -149,9 +149,8 @@ class Baselines:
         if (target, module) not in self._loaded:
             path = layout.record_file(target, module)
             content = self.content(path)
-            self._loaded[target, module] = (
-                {} if content is None else decode(content, f"{self.name}/{path}", target, module)
-            )
+            name = f"{self.name}/{path}"
+            self._loaded[target, module] = {} if content is None else decode(content, name, target, module)
         return self._loaded[target, module]
 
     def _by_compiler(self, target: str, module: str) -> dict[str, dict[str, dict[str, Any]]]:
@@ -243,9 +242,8 @@ class BaselineStore(Baselines):
 
     def rewritten(self, target: str, module: str, records: Records) -> tuple[Path, bytes]:
         """The write that puts a file on disk; of one without records the content is empty, and it goes."""
-        return layout.inside(self.root, self.root / layout.record_file(target, module)), encode(
-            records, target
-        ) if records else b""
+        path = layout.inside(self.root, self.root / layout.record_file(target, module))
+        return path, encode(records, target) if records else b""
 
     def _plan(self, update: Update) -> list[tuple[Path, bytes]]:
         """The writes that put the update on disk, in their order, but for the manifest."""

@@ -38,7 +38,5 @@ def test_counters_beyond_their_band_are_named(
     assert "2 files of 2 GPUs (nvidia-h200), 1 workloads, 1 comparisons" in page
     if not words:
         assert "Exact counters: 1 compared, 0 differ." in page
-        assert (
-            "| DRAM bytes read | to 20% and 4,194,304 bytes | 1 | 1 | 5.00% above the floor | 5,000,000 bytes | 0 |"
-            in page
-        )
+        row = "| DRAM bytes read | to 20% and 4,194,304 bytes | 1 | 1 | 5.00% above the floor | 5,000,000 bytes | 0 |"
+        assert row in page

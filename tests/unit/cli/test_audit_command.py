@@ -34,11 +34,8 @@ ARCHS = ("sm_80", "sm_90")
 
 def built(text: str = TEXT, *options: str, archs: tuple[str, ...] = ARCHS) -> bytes:
     """A fat binary of the text."""
-    given = [
-        *options,
-        *(usual for usual in ("-DFACTOR=", "-DNEW=5") if not any(o.startswith(usual[:5]) for o in options)),
-    ]
-    return fat_binary((arch, cubin_of(text, "copy", arch, *given)) for arch in archs)
+    usual = [one for one in ("-DFACTOR=", "-DNEW=5") if not any(option.startswith(one[:5]) for option in options)]
+    return fat_binary((arch, cubin_of(text, "copy", arch, *options, *usual)) for arch in archs)
 
 
 LARGE = TEXT.replace("for (int", '_Pragma("unroll 1") for (int')
