@@ -28,19 +28,16 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from campaign.kernels import KERNELS, LONG, Bench
+
+from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison, share
+from pytest_gpuperf.judge.time_verdict import TimeCase, by_blocks
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.limits import TIGHT
+from pytest_gpuperf.timing.compare import compare
+from pytest_gpuperf.timing.cubin_reference import BaselineLaunch, CubinReference
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from campaign.kernels import KERNELS, LONG, Bench  # noqa: E402
-
-from pytest_gpuperf.judge.decision import CONFIRMING_ALPHA, Comparison, share  # noqa: E402
-from pytest_gpuperf.judge.time_verdict import TimeCase, by_blocks  # noqa: E402
-from pytest_gpuperf.model.evidence import Key  # noqa: E402
-from pytest_gpuperf.model.limits import TIGHT  # noqa: E402
-from pytest_gpuperf.timing.compare import compare  # noqa: E402
-from pytest_gpuperf.timing.cubin_reference import BaselineLaunch, CubinReference  # noqa: E402
-
 SUITE, TESTS = ROOT / "benchmarks" / "campaign" / "suite", "test_callables.py"
 DEVICE, BUDGET_S = "pytest_gpuperf.device.discovery:open_device", 5.0
 WANTED = {"kernels": {1: 0.99, 2: 0.995}, "callables": {1: 0.9, 2: 0.98}}  # least shares of SLOWER, by percent

@@ -25,7 +25,7 @@ from pytest_gpuperf.model.verdict import Advice, Change, Judgement, TimeFigures,
 from pytest_gpuperf.report import files, markdown
 from pytest_gpuperf.report.annotations import annotations_of
 from pytest_gpuperf.report.document import Document, RunReport, document_of
-from pytest_gpuperf.report.files import write_report, write_reports
+from pytest_gpuperf.report.files import write_report
 from pytest_gpuperf.report.markdown import CUT_OFF, MARKER, MOST_CHARACTERS, as_markdown
 from pytest_gpuperf.report.render import as_page
 
@@ -110,14 +110,11 @@ def test_the_commit_and_the_compiler_are_told() -> None:
 
 
 def test_an_older_report_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    document, target, gone = a_document(a_workload("a", Verdict.SAME)), tmp_path / "out.md", tmp_path / "gone"
+    document, target = a_document(a_workload("a", Verdict.SAME)), tmp_path / "out.md"
     target.write_text("older")
     assert write_report(document, str(target)) == str(target)
     assert target.read_text() == as_markdown(document)
-    (tmp_path / "file").write_text("")
-    lost = f"the report {tmp_path}/file/a.md could not be written (File exists): name another file"
-    written, problems = write_reports(document, [str(tmp_path / "file" / "a.md"), str(target), str(gone / "a.json")])
-    assert (written, problems) == ([str(target), str(gone / "a.json")], [lost])
+    assert write_report(document, str(tmp_path / "deep" / "a.json")) == str(tmp_path / "deep" / "a.json")
     problem = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     monkeypatch.setattr(files, "write_whole", Mock(side_effect=problem))
     words = f"the report {target} could not be written (No space left on device): name another file"
