@@ -69,13 +69,11 @@ def test_names_go_to_the_chip_and_back():
         assert own is None or canonical(own, chip) == name
 
 
-def test_the_sets_are_those_that_the_flag_accepts_and_hold_the_default():
+def test_the_sets_are_those_that_the_flag_accepts():
     assert set(SETS) == set(METRIC_SETS)
     for metrics in SETS.values():
         names = [metric.name for metric in metrics]
         assert len(set(names)) == len(names)
-        assert set(SETS["default"]) <= set(metrics)
-    assert {metric for metrics in SETS.values() for metric in metrics} == set(SETS["full"])
 
 
 def test_exact_and_near_exact_metrics_gate_and_the_others_do_not():

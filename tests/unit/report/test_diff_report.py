@@ -46,16 +46,6 @@ def test_figures_of_code_are_counted_where_there_are_many_and_missed_where_there
         assert figures.endswith(end)
 
 
-def test_figures_of_a_run() -> None:
-    counters = tuple(Change(what=f"c{n}", before=1, after=2, note="+100.00 %") for n in range(8))
-    run = TargetDiff("g", (Change(what="timer", before="cupti", after="graph"), *counters), (6640.0, 9960.0))
-    ((*_, figures),) = rows(diff_of(changed(key(), run)))
-    assert figures == (
-        "6.64 us -> 9.96 us (+50.0 %), timer cupti -> graph, c0 1 -> 2 (+100.00 %), c1 1 -> 2 (+100.00 %), "
-        "c2 1 -> 2 (+100.00 %), c3 1 -> 2 (+100.00 %), c4 1 -> 2 (+100.00 %), c5 1 -> 2 (+100.00 %), and 2 more"
-    )
-
-
 def test_the_worst_module_and_kernel_come_first() -> None:
     slower, faster = TargetDiff("g", (), (100.0, 150.0)), TargetDiff("g", (), (100.0, 50.0))
     diff = diff_of(
