@@ -78,7 +78,3 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
 
 def _module_of(command: str) -> ModuleType:
     return importlib.import_module(f"pytest_gpuperf.cli.{command}_command")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -101,7 +101,8 @@ def test_bisection_that_is_ended_leaves_no_process_and_no_folder(temporary, monk
     (project / "test_it.py").write_text(SLEEPS.format(there=str(there)))
     good = commit(project)
     commit(project)
-    command = [sys.executable, "-m", "pytest_gpuperf.cli.command_line", "bisect", "--good", good, "test_it.py"]
+    program = "import sys; from pytest_gpuperf.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, "bisect", "--good", good, "test_it.py"]
     process = subprocess.Popen(
         command, cwd=project, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
