@@ -54,6 +54,8 @@ class Run:
         """Before the first test, which may set variables for itself."""
         self.no_device: NoDevice | None = None
         """Why there is no GPU; None while there is one, or before the first question."""
+        self.when_opened: Callable[[], None] = lambda: None
+        """Called once, when a GPU is used for the first time."""
         self.before_gpu: Callable[[], None] = lambda: None
         """Called in each test that uses the GPU, before: another revision's process has no work in flight then."""
         self.results = results or Results()
@@ -116,12 +118,14 @@ class Run:
         """The GPU, or a placeholder that raises ``DeviceNeeded`` at the first use of data or time."""
         given: Device | None = self.config.hook.pytest_gpuperf_device(config=self.config, worker=self.number)
         try:
-            return open_device(self.number) if given is None else given
+            device = open_device(self.number) if given is None else given
         except NoDevice as problem:
             if self.options.require_gpu:
                 raise
             self.no_device = problem
             return PlaceholderDevice()
+        self.when_opened()
+        return device
 
     @property
     def has_gpu(self) -> bool:

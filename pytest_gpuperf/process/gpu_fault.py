@@ -48,15 +48,12 @@ class FaultPlugin:
         self._more = False
         """Whether a test follows."""
         self._ended = threading.Event()
+        self._watcher: threading.Thread | None = None
 
     @property
     def _run(self) -> Run:
         """Asked for anew: a comparison with a revision makes another."""
         return stash.run_of(self._config)
-
-    def pytest_sessionstart(self) -> None:
-        if self._run.options.times:
-            threading.Thread(target=self._watch, daemon=True, name="gpuperf-watch").start()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(
@@ -64,9 +61,10 @@ class FaultPlugin:
     ) -> Generator[None, object, object]:
         run = self._run
         self._item, self._more = item, nextitem is not None
-        run.test_began, run.recorded_ns = time.perf_counter(), 0.0
+        run.test_began, run.recorded_ns, run.when_opened = time.perf_counter(), 0.0, self._start_watch
         if run.opened is not None:
             run.opened.launches.last.clear()
+            self._start_watch()  # a flag may have opened it before the first test
         try:
             ended = yield
         finally:
@@ -114,6 +112,12 @@ class FaultPlugin:
     def _limit_s(self) -> float:
         """Seconds for which a call may wait for the GPU: more for a workload that is known to take long."""
         return max(self._run.options.kernel_timeout_s, TIMES_RECORDED * self._run.recorded_ns / 1e9)
+
+    def _start_watch(self) -> None:
+        """From the first use of a GPU on: a process without one may fork, and has no thread of ours."""
+        if self._watcher is None and self._run.options.times:
+            self._watcher = threading.Thread(target=self._watch, daemon=True, name="gpuperf-watch")
+            self._watcher.start()
 
     def _watch(self) -> None:
         """In a thread of its own: notice that the GPU does not come back, as an endless kernel would hold the run.
