@@ -46,8 +46,7 @@ def new_record(node_id: str) -> TestRecord:
     """An empty one."""
     from pytest_gpuperf.test_record import TestRecord  # noqa: PLC0415 a plain run has none
 
-    module, _, test = node_id.partition("::")
-    return TestRecord(module, test)
+    return TestRecord(node_id)
 
 
 def shared_fixtures_of(item: pytest.Item) -> list[SharedFixture]:

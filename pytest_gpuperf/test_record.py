@@ -90,9 +90,9 @@ class TestRecord:
 
     __test__ = False
 
-    def __init__(self, module: str, test: str) -> None:
-        self.module = module
-        self.test = test
+    def __init__(self, node_id: str) -> None:
+        self.node_id = node_id
+        self.module, _, self.test = node_id.partition("::")
         self.workloads: dict[str, WorkloadEvidence] = {}
         self.kernels: list[CompiledKernel] = []
         """Every kernel that the test compiled so far, in order."""
@@ -116,10 +116,6 @@ class TestRecord:
         """Losses that wait for a second process, at its end."""
         self.failed_measurement: BaseException | None = None
         """The first exception of a measurement: it fails the test even if the test caught it, or a thread did."""
-
-    @property
-    def node_id(self) -> str:
-        return f"{self.module}::{self.test}"
 
     @property
     def judgements(self) -> list[Judgement]:

@@ -37,7 +37,7 @@ def test_a_kernel_beside_a_callable_of_its_name_says_so() -> None:
 
 
 def test_kernels_that_nothing_tells_apart_are_numbered() -> None:
-    test = TestRecord("test_a.py", "test_a")
+    test = TestRecord("test_a.py::test_a")
     test.kernels += [compiled("a"), compiled("b"), compiled("c")]
     assert [one.key.workload for one in test.unlaunched()] == ["work", "work [2]", "work [3]"]
 

@@ -29,7 +29,7 @@ def record(
 
 
 def of(*works: WorkloadEvidence) -> TestRecord:
-    test = TestRecord(MODULE, TEST)
+    test = TestRecord(f"{MODULE}::{TEST}")
     for work in works:
         test.add(work)
     return test

@@ -45,7 +45,7 @@ class Test:
     __test__ = False
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.record = TestRecord("test_a.py", "test_a")
+        self.record = TestRecord("test_a.py::test_a")
         self.requests: list[ConfirmTest] = []
         self.sections: list[str] = []
         self.answers: list[list[Confirmation | TestEnded | BaseException]] = []
