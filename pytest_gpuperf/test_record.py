@@ -216,7 +216,7 @@ def labelled(
 
 def _label(kernel: CompiledKernel, others: Sequence[CompiledKernel], *, is_taken: bool) -> str:
     """The plainest name that tells a kernel from others of its name."""
-    everywhere = set(kernel.options).intersection(*(one.options for one in others)) if others else set(kernel.options)
+    everywhere = set(kernel.options).intersection(*(one.options for one in others))
     own = [option for option in kernel.options if option not in everywhere]
     if kernel.file and any(one.file != kernel.file for one in others):
         own.insert(0, kernel.file)

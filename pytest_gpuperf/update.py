@@ -104,7 +104,7 @@ def _of_other_launches(run: Run, accepted: Iterable[TestEvidence], timed: Collec
 
 
 def wanted_static(
-    store: BaselineStore, accepted: Iterable[TestEvidence], options: Options, timed: Collection[Key] = ()
+    store: BaselineStore, accepted: Iterable[TestEvidence], options: Options, timed: Collection[Key]
 ) -> dict[tuple[str, str, Key], StaticRecord]:
     """Static records to write, by architecture, toolchain and key: of figures that differ from the baseline.
 

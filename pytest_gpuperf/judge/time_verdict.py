@@ -82,7 +82,7 @@ def unchanged(case: TimeCase, reason: str, now_ns: float = 0.0) -> Judgement:
     return case.judgement(Verdict.UNCHANGED, reason, _of_record(case, now_ns, "identity"), now_ns)
 
 
-def not_comparable(case: TimeCase, reason: str, now_ns: float = 0.0) -> Judgement:
+def not_comparable(case: TimeCase, reason: str, now_ns: float) -> Judgement:
     """Of a baseline that cannot run again; both times are shown."""
     return case.judgement(Verdict.NOT_COMPARABLE, reason, _of_record(case, now_ns, "record"))
 
@@ -151,7 +151,7 @@ def by_record(case: TimeCase, times_ns: Sequence[float], bound: float, unpaired:
     return case.judgement(Verdict.INCONCLUSIVE, reason, time)
 
 
-def figures(case: TimeCase, first: Comparison, second: Comparison | None = None) -> TimeFigures:
+def figures(case: TimeCase, first: Comparison, second: Comparison | None) -> TimeFigures:
     return TimeFigures(
         before_ns=first.time_ns / first.ratio, after_ns=first.time_ns, ratio=first.ratio, blocks=len(first.r),
         interval=decision.interval(first.r), tolerance=case.limits.tolerance, min_delta_us=case.min_delta_us,

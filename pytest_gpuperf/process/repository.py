@@ -49,7 +49,7 @@ def branch_of(folder: Path) -> str:
     name = _git(folder, "rev-parse", "--abbrev-ref", "HEAD") or ""
     if name != "HEAD":
         return name
-    return next(filter(None, map(os.environ.get, CI_BRANCHES)), "") or ""
+    return next((found for one in CI_BRANCHES if (found := os.environ.get(one))), "")
 
 
 def _changed(folder: Path, commit: str, *, hidden: bool = True) -> frozenset[Path] | None:
