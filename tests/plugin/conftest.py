@@ -14,7 +14,6 @@ import pytest
 from suite_under_test import FILES, HERE, READER, RECORD, SIMULATED, Suite, baselines_of
 
 import pytest_gpuperf
-from pytest_gpuperf.counters import run_ncu
 
 # In-process runs restore sys.modules afterwards, and NumPy and the CUDA bindings cannot be imported twice: import
 # all there is before the first of them.
@@ -53,7 +52,6 @@ def stand_in_ncu(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def ncu_suite(recorded: Suite, stand_in_ncu: Path, monkeypatch: pytest.MonkeyPatch) -> Suite:
     """On a simulated GPU, with baselines of times, and with the stand-in for ncu on PATH."""
-    monkeypatch.setattr(run_ncu, "TICK_S", 0.01)
     recorded.write("conftest.py", SIMULATED + READER)
     monkeypatch.setenv("PATH", f"{stand_in_ncu}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("STAND_IN_NCU_CALLS", str(recorded.path / "calls.jsonl"))
