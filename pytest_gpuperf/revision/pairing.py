@@ -16,10 +16,8 @@ import pytest
 
 from pytest_gpuperf.baselines.git_objects import RevisionError
 from pytest_gpuperf.device.interface import WorkloadTimer
-from pytest_gpuperf.judge.same_work import other_arguments
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import Revision
-from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.process.repository import changed_since
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
 from pytest_gpuperf.revision.imports import imported
@@ -95,7 +93,7 @@ def may_have_changed(run: Run, key: Key) -> bool:
 
 @contextlib.contextmanager
 def reference_for(
-    run: Run, key: Key, timer: WorkloadTimer, identity: Identity, workload: Workload, budget_s: float
+    run: Run, key: Key, timer: WorkloadTimer, workload: Workload, budget_s: float
 ) -> Iterator[ProcessReference]:
     """The revision's callable and this ``workload``.  Raises ``NotPaired``, for what happens inside too."""
     revision = revision_for(run, key)
@@ -105,10 +103,6 @@ def reference_for(
         there = process.arrive(key)
         if there.foreign:
             raise NotPaired(f"the revision's process used a file of the other side: {there.foreign[0]}")
-        if there.identity.launch != identity.launch:
-            raise NotPaired(f"the workload was {there.identity.launch} there and is {identity.launch}")
-        if differs := other_arguments(there.identity, identity):
-            raise NotPaired("; ".join(differs))
         yield ProcessReference(run.device, timer, process.child.link, workload, 60.0 + 2 * BUDGETS * budget_s)
     except OtherSideLost as problem:
         raise NotPaired(lose(run.config, problem)) from None
@@ -123,10 +117,10 @@ def let_first(run: Run, key: Key) -> None:
 # --- in the process of the other revision --------------------------------------------------------
 
 
-def serve(run: Run, link: Link, name: str, identity: Identity, workload: Workload) -> None:
+def serve(run: Run, link: Link, name: str, workload: Workload) -> None:
     """Report that the test has reached this callable, and take samples until it may go on.
 
     Raises ``OtherSideLost`` if the process that gates has ended.
     """
-    link.send(Ready(workload=name, identity=identity, foreign=foreign_files_of(run.config).lines()))
+    link.send(Ready(workload=name, foreign=foreign_files_of(run.config).lines()))
     serve_samples(link, run.device, run.timer, workload)

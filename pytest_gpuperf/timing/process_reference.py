@@ -19,7 +19,7 @@ from pytest_gpuperf.device.interface import Device, Slot, Timer, WorkloadTimer
 from pytest_gpuperf.model.evidence import Record
 from pytest_gpuperf.model.limits import Limits, TimerName
 from pytest_gpuperf.model.result import TestEvidence
-from pytest_gpuperf.model.time_record import CacheMode, Identity
+from pytest_gpuperf.model.time_record import CacheMode
 from pytest_gpuperf.timing.blocks import Sides, pad_of
 from pytest_gpuperf.timing.elapsed import ElapsedTimer
 from pytest_gpuperf.timing.rounds import Workload
@@ -86,7 +86,6 @@ class Ready(Record, frozen=True, tag="ready"):
     """The other side waits at this workload, which it has run and checked."""
 
     workload: str
-    identity: Identity
     foreign: tuple[str, ...] = ()
     """Modules, libraries and files of another working tree that it used, a line each."""
 

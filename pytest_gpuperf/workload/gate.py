@@ -71,7 +71,7 @@ def time_workload(run: Run, test: TestRecord, request: Request) -> CheckedOnly |
     evidence, confirming = test.workloads[request.name], run.confirming
     work = TimedWorkload(run, request, evidence.key, request.identity())
     if confirming is None and run.link is not None and request.launch is None and request.against is None:
-        serve(run, run.link, request.name, work.identity, request.sample)
+        serve(run, run.link, request.name, request.sample)
     passed_over = not confirming.confirms(work.key) if confirming else isinstance(run.options.task, RevisionTask)
     described = Timed(Rounds()) if run.describes else None
     timed = described or (Timed(work.measure_briefly()) if passed_over else _gate_time(work))
@@ -260,7 +260,7 @@ def _gate_callable(work: TimedWorkload, case: TimeCase, record: TimeRecord) -> T
     limits = limits_of_processes(case.limits, now_ns)
     case = _widened(work, dataclasses.replace(case, limits=limits, by_process=True))
     try:
-        with reference_for(run, work.key, work.timer, work.identity, request.sample, request.budget_s) as reference:
+        with reference_for(run, work.key, work.timer, request.sample, request.budget_s) as reference:
             first = _compared(work, case, reference, now_ns).comparison
     except NotPaired as problem:
         return _by_record(work, case, measured, max(bound, 1 + case.limits.tolerance), str(problem))

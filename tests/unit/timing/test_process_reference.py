@@ -15,7 +15,6 @@ import pytest
 from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.judge.decision import ALPHA, Decision
 from pytest_gpuperf.model.limits import TIGHT
-from pytest_gpuperf.model.time_record import Identity
 from pytest_gpuperf.timing.compare import compare
 from pytest_gpuperf.timing.process_reference import (
     Link,
@@ -138,7 +137,7 @@ def test_a_failure_there_is_reported_here_and_the_other_side_goes_on(links: tupl
 def test_a_side_that_ended_is_silent_or_sends_nonsense_is_lost(links: tuple[Link, Link]) -> None:
     with pytest.raises(OtherSideLost, match=r"^the other process did not answer in time$"):
         links[0].receive(RemoteSamples, 0.01)
-    links[1].send(Ready(workload="a", identity=Identity(code="", launch="callable")))
+    links[1].send(Ready(workload="a"))
     with pytest.raises(OtherSideLost, match=r"^the other process sent an unexpected message \("):
         links[0].receive(RemoteSamples, SOON_S)
     links[1].close()
