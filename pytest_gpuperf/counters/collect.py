@@ -23,7 +23,7 @@ from pytest_gpuperf.counters.exchange import (
     Entry,
     entries,
 )
-from pytest_gpuperf.counters.report import Reader, sum_up
+from pytest_gpuperf.counters.report import read_report, sum_up
 from pytest_gpuperf.counters.run_ncu import (
     REPORT,
     CountersUnavailable,
@@ -56,7 +56,6 @@ class Collection:
     """Cache mode of most workloads."""
     chip: str
     ncu: Ncu
-    reader: Reader
     target: Callable[[ProfileTask], list[str]]
     """To the command line that is profiled."""
     working_folder: Path
@@ -102,7 +101,7 @@ class Collection:
         """Run one task and keep what it brought; returns what it put off."""
         folder, finished = self._run(task)
         met, left_report = entries(folder), (folder / REPORT).exists()
-        results = self.reader(folder / REPORT) if left_report else []
+        results = read_report(folder / REPORT) if left_report else []
         if not met or (not results and any(entry.number is not None for entry in met)):
             raise recognise(finished.output, finished.target_output, finished.status, left_report=left_report)
         if finished.status:

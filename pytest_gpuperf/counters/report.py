@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,6 @@ from pytest_gpuperf.counters.run_ncu import NEWEST_READER, CountersUnavailable
 from pytest_gpuperf.model.task import WITHOUT_FOLDER
 
 LIMIT_S = 120.0
-
-Reader = Callable[[Path], list[KernelResult]]
-"""Reads a report."""
 
 
 def read_report(report: Path) -> list[KernelResult]:

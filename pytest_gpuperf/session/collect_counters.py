@@ -14,7 +14,6 @@ from pytest_gpuperf.api.marker import settings_of
 from pytest_gpuperf.counters.catalogue import canonical, chip_of, names_of
 from pytest_gpuperf.counters.collect import TAKES, Collection, together
 from pytest_gpuperf.counters.exchange import Collected
-from pytest_gpuperf.counters.report import read_report
 from pytest_gpuperf.counters.run_ncu import CountersUnavailable, find_ncu
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.process.children import child_command, show_progress
@@ -53,7 +52,6 @@ def _collect(run: Run, nodes: Sequence[str], own: Sequence[str]) -> Collected:
     collection = functools.partial(
         Collection,
         nodes=tuple(nodes), metrics=tuple(dict.fromkeys(asked)), cache=options.cache, chip=chip, ncu=ncu,
-        reader=read_report,
         target=lambda task: child_command(config, task, task.nodes),
         working_folder=config.invocation_params.dir, limit_s=START_LIMIT_S + TEST_LIMIT_S * len(nodes),
     )  # fmt: skip

@@ -120,10 +120,10 @@ def test_steps(cuda_kernel, gpu, gpuperf):
 READER = """
 
 def pytest_configure(config):
-    from pytest_gpuperf.session import collect_counters
+    from pytest_gpuperf.counters import collect
     from simulated_gpu import read_stand_in_report
     patch = pytest.MonkeyPatch()
-    patch.setattr(collect_counters, "read_report", read_stand_in_report)
+    patch.setattr(collect, "read_report", read_stand_in_report)
     config.add_cleanup(patch.undo)
 """
 
