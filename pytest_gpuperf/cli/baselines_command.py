@@ -42,11 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
     """Returns the exit status, 0.  Raises ``GpuperfError``."""
     least, most, usage = USAGE[parsed.action]
-    if not least <= len(parsed.names) <= most:
+    names = [name.rstrip("/") for name in parsed.names]  # as a shell completes folders
+    if not least <= len(names) <= most:
         raise BaselineError(f"{parsed.action} takes {usage}: see gpuperf baselines --help")
     store = BaselineStore(folder_of(parsed.baselines, Path.cwd()))
     if parsed.action == "list":
-        _list_records(store, *parsed.names, write=write)
+        _list_records(store, *names, write=write)
         return 0
     if parsed.action == "pin":
         content = pin.lines_of(store)
@@ -55,7 +56,7 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
         write_whole(Path(file), content)
         write(f"pinned  {numbered(len(pin.pinned(content)), 'file')} of {store.root}\nCommit {file}.\n")
         return 0
-    for line in edit(store, *parsed.names):
+    for line in edit(store, *names):
         write(f"{'moved' if parsed.action == 'mv' else 'removed'}  {line}\n")
     write(f"Commit {shlex.quote(str(store.root))}.\n")
     return 0

@@ -59,7 +59,7 @@ def test_records_are_listed_by_what_they_are_of(say) -> None:
     (f"{A}::TestC::test_m [first]", f"{A}::TestC::test_m [1st]", "test_m first", "test_m 1st"),
     (f"{B}::test_b [k [-DX]]", f"{B}::test_b [k]", "test_b k [-DX]", "test_b k"),
     (f"{A}::test_x", f"{B}::test_x", "test_a.py::test_x[", "test_b.py::test_x["),
-    (A, "suite/deep/test_c.py", "test_a.py::", "deep/test_c.py::"), ("suite", "suite/deep", "test_", "deep/test_"),
+    (A, "suite/deep/test_c.py", "test_a.py::", "deep/test_c.py::"), ("suite/", "suite/deep", "test_", "deep/test_"),
 ])  # fmt: skip
 def test_records_follow_a_renaming(store: BaselineStore, say, old: str, new: str, gone: str, come: str) -> None:
     before = {target: names(store, target) for target in store.targets()}
