@@ -92,11 +92,11 @@ def test_what_other_gpus_counted_of_the_same_code_has_no_cause(suite: Any) -> No
     """The baselines' counters beside those of the claims, which were taken on other H200s and of another set."""
     pairs, recorded = {pair.key("").node_id: pair for pair in report.PAIRS}, report.Recorded()
     compared = [
-        (side, msgspec.structs.replace(side, counters=recorded.counted(pairs[test], name).counters))
+        (side, msgspec.structs.replace(side, counters=taken))
         for (test, name), side in workloads(suite).items()
+        if (taken := recorded.counted(pairs[test], name).counters) != side.counters  # others were counted once
     ]
-    assert len(compared) >= 100
-    assert sum(before.counters != after.counters for before, after in compared) == len(compared)
+    assert len(compared) >= 170
     assert [named for before, after in compared for named in advise(before, after)] == []
 
 
