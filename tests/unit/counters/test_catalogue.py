@@ -25,12 +25,9 @@ from pytest_gpuperf.counters.sections import SECTIONS, details
 from pytest_gpuperf.model.architectures import ARCHITECTURES
 from pytest_gpuperf.options import METRIC_SETS
 
-ACHIEVED_OCCUPANCY, DRAM_READ, INSTRUCTIONS, L2_SECTORS, LOAD_SECTORS, SHARED_WAVEFRONTS = (
-    METRICS[name]
-    for name in (
-        "sm__warps_active.avg.pct_of_peak_sustained_active", "dram__bytes_read.sum", "smsp__inst_executed.sum",
-        "lts__t_sectors.sum", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "memory_l1_wavefronts_shared",
-    )
+OCCUPANCY, DRAM, INSTRUCTIONS, L2, LOADS, WAVEFRONTS = (
+    "sm__warps_active.avg.pct_of_peak_sustained_active", "dram__bytes_read.sum", "smsp__inst_executed.sum",
+    "lts__t_sectors.sum", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "memory_l1_wavefronts_shared",
 )  # fmt: skip
 BY_NCU = ("profiler__", "memory_l1_", "sm__maximum_warps_")
 """Beginnings of metrics that Nsight Compute makes itself; the chip's own list does not have them."""
@@ -90,15 +87,12 @@ def test_exact_and_near_exact_metrics_gate_and_the_others_do_not():
 
 
 def test_names_of_sets_and_metrics():
-    names = names_of(["default", INSTRUCTIONS.name, "own__metric.sum"])
+    names = names_of(["default", INSTRUCTIONS, "own__metric.sum"])
     assert names == (*(m.name for m in SETS["default"]), "own__metric.sum")
 
 
-DRAM, L2, LOADS = DRAM_READ.name, L2_SECTORS.name, LOAD_SECTORS.name
-
-
 @pytest.mark.parametrize(("name", "own", "cache", "rule"), [
-    (DRAM, None, "cold", ("lower", 0.2, 4.0 * 2**20)), (INSTRUCTIONS.name, None, "cold", ("lower", 0.001, 0.0)),
+    (DRAM, None, "cold", ("lower", 0.2, 4.0 * 2**20)), (INSTRUCTIONS, None, "cold", ("lower", 0.001, 0.0)),
     ("own__metric.sum", None, "cold", ("neutral", None, 0.0)), (DRAM, 0.1, "cold", ("lower", 0.1, 0.0)),
     ("own__a.sum", 0.05, "cold", ("lower", 0.05, 0.0)), ("own__b.pct", -0.05, "cold", ("higher", 0.05, 0.0)),
     ("own__c.sum", 0.0, "cold", ("lower", 0.0, 0.0)), (LOADS, -0.1, "cold", ("lower", 0.1, 0.0)),
@@ -118,20 +112,20 @@ def test_a_hint_is_given_for_what_the_catalogue_has_almost():
 
 # --- from kernels to workloads -------------------------------------------------------------------
 
-WANTED = (INSTRUCTIONS.name, DRAM, ACHIEVED_OCCUPANCY.name, SHARED_WAVEFRONTS.name, "own__metric.sum")
+WANTED = (INSTRUCTIONS, DRAM, OCCUPANCY, WAVEFRONTS, "own__metric.sum")
 
 
 def kernel(instructions, occupancy=50.0):
-    counted = {INSTRUCTIONS.name: instructions, ACHIEVED_OCCUPANCY.name: occupancy, SHARED_WAVEFRONTS.name: 8.0}
+    counted = {INSTRUCTIONS: instructions, OCCUPANCY: occupancy, WAVEFRONTS: 8.0}
     return KernelResult(kernel="k", range="0", metrics=counted)
 
 
 def test_counts_of_several_kernels_add_up_and_ratios_are_left_out_with_a_note():
     counters, note = sum_up([kernel(10), kernel(32)], "GH100", WANTED)
-    assert counters == {INSTRUCTIONS.name: 42, SHARED_WAVEFRONTS.name: 16}
+    assert counters == {INSTRUCTIONS: 42, WAVEFRONTS: 16}
     assert note == "2 kernels: 1 ratios and percentages are left out, which do not add up"
-    lacking = KernelResult(kernel="k", range="0", metrics={ACHIEVED_OCCUPANCY.name: 50.0})
-    assert INSTRUCTIONS.name not in sum_up([kernel(10), lacking], "GH100", WANTED)[0]
+    lacking = KernelResult(kernel="k", range="0", metrics={OCCUPANCY: 50.0})
+    assert INSTRUCTIONS not in sum_up([kernel(10), lacking], "GH100", WANTED)[0]
     assert sum_up([kernel(10)], "GH100", WANTED)[1] == ""
 
 
@@ -142,11 +136,10 @@ def test_a_chips_own_names_become_canonical():
 
 # --- tables of a profiler ------------------------------------------------------------------------
 
-LATENCY, BRANCHES, STALLED, REQUESTS, WAVEFRONTS, IDEAL = (
+LATENCY, BRANCHES, STALLED, REQUESTS, IDEAL = (
     "smsp__average_warp_latency_per_inst_issued.ratio", "smsp__sass_branch_targets_threads_{}.sum",
     "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio",
-    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "memory_l1_wavefronts_shared",
-    "memory_l1_wavefronts_shared_ideal",
+    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "memory_l1_wavefronts_shared_ideal",
 )  # fmt: skip
 
 
@@ -173,7 +166,7 @@ def test_a_row_is_what_follows_from_its_metrics(what, counters, cells, stands_ou
 
 def test_what_moved_most_comes_first():
     wait, drain = STALLED.format("wait"), STALLED.format("drain")
-    before = {INSTRUCTIONS.name: 8.0, DRAM: 4.0, wait: 1.0, drain: 9.0, LATENCY: 10.0}
+    before = {INSTRUCTIONS: 8.0, DRAM: 4.0, wait: 1.0, drain: 9.0, LATENCY: 10.0}
     after = {**before, DRAM: 4.1, drain: 1.0, LATENCY: 2.0}
     found = {name: [line.what for line in lines] for name, lines in details(before, after)}
     assert list(found) == ["Warp State Statistics", "Memory: Device Memory", "Instruction Statistics"]
