@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 from pathlib import Path
-from types import ModuleType
 
+import paired_campaign
 import pytest
 
 ROOT = Path(__file__).parents[3]
@@ -16,16 +15,15 @@ FOLDERS = (Path(__file__).parent, ROOT / "tests" / "unit" / "selftest", ROOT / "
 
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     for folder in FOLDERS:
         monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
         monkeypatch.syspath_prepend(str(folder))
-    return importlib.import_module("paired_campaign")
 
 
-def test_kernels_are_confirmed_in_a_second_process(script: ModuleType, tmp_path: Path) -> None:
+def test_kernels_are_confirmed_in_a_second_process(machine: None, tmp_path: Path) -> None:
     only = ["--only", "loop 20 us", "softmax", "loop 2.5 us", "loop 250 ms"]
-    assert script.main([
+    assert paired_campaign.main([
         "kernels", "--out", str(tmp_path), "--device", "campaign_machine:open_device", "--turns", "1", *only,
     ]) == 0  # fmt: skip
     verdicts = json.loads((tmp_path / "kernels.json").read_text())["verdicts"]
@@ -44,11 +42,11 @@ def test_kernels_are_confirmed_in_a_second_process(script: ModuleType, tmp_path:
     [("", 1), ("SAME SLOWER", 0), ("SLOWER SLOWER", 1), ("SAME SLOWER INCONCLUSIVE", 1)],
     ids=["nothing", "kept", "false", "missed"],
 )
-def test_broken_promises_are_red(script: ModuleType, tmp_path: Path, verdicts: str, status: int) -> None:
+def test_broken_promises_are_red(tmp_path: Path, verdicts: str, status: int) -> None:
     """The first verdict is of equal work, the others of +1 %."""
     found = [
         {"workload": "w", "percent": int(at > 0), "verdict": verdict, "ratio": 1.01, "seconds": 1.0, "blocks": 9,
          "duration_ns": 2e4} for at, verdict in enumerate(verdicts.split())
     ]  # fmt: skip
-    assert script.report(tmp_path / "page.md", found, {1: 0.9}) == status
+    assert paired_campaign.report(tmp_path / "page.md", found, {1: 0.9}) == status
     assert ("| w | 20 | 1 % |" in (tmp_path / "page.md").read_text()) == bool(verdicts)
