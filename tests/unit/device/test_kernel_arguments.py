@@ -38,13 +38,6 @@ def floats(*shape: int, dtype: str = "float32") -> Any:
     return without_data(shape, dtype)
 
 
-def test_a_wrong_number_of_arguments_lists_both_sides() -> None:
-    binary = make_binary("float const*", "float*", "int")
-    with pytest.raises(LaunchError) as caught:
-        prepare(binary, (floats(8), np.float64(2)), lambda array: True)
-    assert str(caught.value) == ("work takes 3 arguments (float const*, float*, int), and 2 were given")
-
-
 # --- arrays --------------------------------------------------------------------------------------
 
 
@@ -203,10 +196,6 @@ FLOATS = "float32[64] align=512"
 
 def formed(*entries: str, parameters: Sequence[str | int] = (8, 8, 4), launch: Launch = NOW) -> tuple[Any, ...]:
     return launch.values_for(make_binary(*parameters), recorded_arguments(entries, launch.identity().arguments))
-
-
-def test_arrays_are_the_candidate_s_and_numbers_those_on_record() -> None:
-    assert formed(FLOATS, "float32[64]", "int32=64") == (A, B, 64)
 
 
 @pytest.mark.parametrize(("entry", "value"), [

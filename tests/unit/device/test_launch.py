@@ -150,18 +150,6 @@ def test_it_is_written_when_the_module_is_loaded_and_at_once_after(kernel: Kerne
     ]  # fmt: skip
 
 
-def test_the_content_is_part_of_the_identity(kernel: Kernel) -> None:
-    launch = kernel.launch(1, 9, (None,))
-    plain = launch.identity()
-    kernel.set_constant("weights", WEIGHTS)
-    first = launch.identity()
-    assert first.launch.startswith(f"{plain.launch} constant weights=")
-    kernel.set_constant("weights", WEIGHTS + 1)
-    assert not first.same_execution(launch.identity())
-    kernel.set_constant("weights", WEIGHTS.copy())
-    assert launch.identity().same_execution(first)
-
-
 @pytest.mark.parametrize(("name", "value", "told"), [
     ("weight", WEIGHTS, r"no __constant__ or __device__ variable of that name; it has .*weights \(36 bytes\)"),
     ("weights", WEIGHTS[:8], "given numpy.ndarray of 32 bytes: it takes a NumPy array or scalar of 36"),
