@@ -20,7 +20,8 @@ DEFAULTS = ("--std=c++17", "--ftz=true", "--device-as-default-execution-space")
 """Options that CuPy 14 gives a RawKernel: the machine code judged is the one that runs.  The user's come after them."""
 
 LINE_INFO = "-lineinfo"
-"""Of NVRTC and of nvcc: the machine code names the files that it comes from."""
+_NAMING_FILES = frozenset({LINE_INFO, "--generate-line-info", "-G", "--device-debug"})
+"""Options of NVRTC and of nvcc with which the machine code names the files that it comes from."""
 VERBOSE_ASSEMBLER = "--ptxas-options=-v"
 """Makes the log tell spills; changes no machine code."""
 
@@ -112,7 +113,7 @@ class KernelSource:
     @property
     def named_folders(self) -> list[str]:
         """Those that the machine code names: all, or none without line information."""
-        return list(map(str, self.folders)) if LINE_INFO in self.options else []
+        return list(map(str, self.folders)) if _NAMING_FILES.intersection(self.options) else []
 
     @property
     def included_first(self) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 from pathlib import Path
 
@@ -144,10 +145,10 @@ def test_changed_header_is_compiled_again(cache: CompileCache, tmp_path: Path, c
     made = [compile_kernel(with_header(tmp_path / name, value), "sm_90", cache=cache) for name, value in places]
     assert len(compiled) == 2
     assert made[0] == made[2] == made[3] != made[1]
-    for name in "ab":
-        lined = dataclasses.replace(with_header(tmp_path / name, "1.5f"), options=(LINE_INFO,))
+    for name, option in itertools.product("ab", (LINE_INFO, "--generate-line-info")):
+        lined = dataclasses.replace(with_header(tmp_path / name, "1.5f"), options=(option,))
         compile_kernel(lined, "sm_90", cache=cache)
-    assert len(compiled) == 4, "line information names the checkout"
+    assert len(compiled) == 6, "line information names the checkout"
 
 
 def test_an_include_through_a_macro_is_never_cached(cache: CompileCache, tmp_path: Path, compiled: list[str]) -> None:
