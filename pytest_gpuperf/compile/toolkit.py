@@ -108,7 +108,8 @@ def toolkit_folders() -> tuple[Path, ...]:
     except ImportError:
         return ()
     found: list[str | None] = [find_nvidia_header_directory(library) for library in ("cudart", "cccl")]
-    return tuple(dict.fromkeys(Path(folder) for folder in found if folder is not None and Path(folder).is_dir()))
+    # links such as /usr/local/cuda resolved, as includes.py has headers behind ".."
+    return tuple(dict.fromkeys(Path(folder).resolve() for folder in found if folder and Path(folder).is_dir()))
 
 
 def _first_line(problem: BaseException) -> str:

@@ -124,7 +124,8 @@ def prepare(binary: KernelBinary, args: Sequence[Any], on_host: Callable[[Any], 
     fitted = []
     for number, (value, parameter) in enumerate(zip(args, binary.parameters, strict=True), start=1):
         where = f"{binary.name}: argument {parameter.name or number}"
-        spec, given = _Spec(where, parameter, *_declared(parameter.type)), _opaque(value, parameter.size)
+        spec = _Spec(where, parameter, *_declared(parameter.type))
+        given = _opaque(spec, value)
         fitted.append(Argument(given, *_fit(spec, given, on_host)))
     return tuple(fitted)
 
@@ -224,12 +225,12 @@ def _types(names: str) -> tuple[np.dtype[Any], ...]:
     return tuple(map(np.dtype, names.split()))
 
 
-def _opaque(value: Any, size: int) -> Any:
-    """``Opaque`` of a structure, of bytes, and of a NumPy array of the parameter's size; another argument as it is."""
-    is_array = isinstance(value, np.ndarray)
+def _opaque(spec: _Spec, value: Any) -> Any:
+    """``Opaque`` of a structure, of bytes, and of a NumPy array of a vector's or structure's size; another as it is."""
+    is_array, is_vector = isinstance(value, np.ndarray), spec.is_pointer is False and not spec.types
     if isinstance(value, np.void) or (is_array and value.dtype.kind == "V" and value.size == 1):
         return Opaque(value.tobytes(), f"{value.dtype.name}=0x{value.tobytes().hex()}")
-    if is_array and value.nbytes == size > POINTER_BYTES:
+    if is_array and value.nbytes == spec.parameter.size and (is_vector or value.nbytes > POINTER_BYTES):
         value = value.tobytes()
     return Opaque(value, f"opaque[{len(value)}]") if isinstance(value, bytes) else value
 

@@ -171,7 +171,7 @@ def test_opaque_bytes_are_passed_as_they_are_and_known_by_their_size() -> None:
         argument = fit(128, value)
         assert argument.value.tobytes() == content
         assert argument.entry == "opaque[128]"
-    assert fit("unsigned long", bytes(8)).entry == "opaque[8]"
+    assert fit("unsigned long", bytes(8)).entry == fit("float2", np.array([1, 2], "float32")).entry == "opaque[8]"
     vector = msgspec.structs.replace(make_binary(), parameters=(Parameter(offset=0, size=16, type="float4"),))
     factors = np.array([1, 2, 3, 4], "float32")
     assert prepare(vector, (factors,), lambda _: True)[0].value.nbytes == 16
