@@ -18,9 +18,9 @@ from pytest_gpuperf.compile.machine_code.cubin import module_variables
 from pytest_gpuperf.compile.machine_code.occupancy import BLOCKS_PER_CLUSTER, occupancy
 from pytest_gpuperf.compile.machine_code.symbols import readable
 from pytest_gpuperf.device.arguments import Argument, Source, array_facts, prepare
+from pytest_gpuperf.device.compiled_kernel import CompiledKernel
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import COOPERATIVE, PDL, PLAIN, Configuration, LaunchAttributes, LoadedKernel
-from pytest_gpuperf.device.machine_code import MachineCode
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import KernelBinary, Occupancy, StaticRecord
 from pytest_gpuperf.model.result import Dim3
@@ -29,7 +29,7 @@ from pytest_gpuperf.model.time_record import Identity
 _CLUSTER = re.compile(r" cluster=\((\d+), (\d+), (\d+)\)")
 
 
-class Kernel(MachineCode):
+class Kernel(CompiledKernel):
     """A kernel that is launched as CUDA C++ kernels are."""
 
     cooperative = False
@@ -96,7 +96,7 @@ class Kernel(MachineCode):
 class Launch:
     """A kernel with its grid, block, dynamic shared memory and arguments; calling it enqueues it."""
 
-    def __init__(self, kernel: MachineCode, configuration: Configuration, args: Sequence[Any]) -> None:
+    def __init__(self, kernel: CompiledKernel, configuration: Configuration, args: Sequence[Any]) -> None:
         self.kernel = kernel
         self.configuration = configuration
         self.grid, self.block, self.dynamic_shared_bytes, self.attributes = configuration

@@ -14,15 +14,15 @@ import numpy as np
 
 from pytest_gpuperf.compile.adapters.handed import TF32, FunctionArgument, Handed
 from pytest_gpuperf.device.arguments import Opaque, array_facts
+from pytest_gpuperf.device.compiled_kernel import CompiledKernel
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import Device, LaunchAttributes
 from pytest_gpuperf.device.launch import Launch, as_tuple, configuration_of, dim3
-from pytest_gpuperf.device.machine_code import MachineCode
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.result import Dim3
 
 
-class _HandedKernel(MachineCode):
+class _HandedKernel(CompiledKernel):
     """A kernel launched on the arguments of the function that its compiler was given."""
 
     def __init__(

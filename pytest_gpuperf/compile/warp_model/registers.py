@@ -25,7 +25,7 @@ class RegisterComparison(NamedTuple):
         return self.left.example or self.right.example
 
 
-class Machine:
+class Registers:
     """Registers and predicates of a warp."""
 
     def __init__(

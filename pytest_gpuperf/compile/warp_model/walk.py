@@ -31,7 +31,7 @@ from pytest_gpuperf.compile.warp_model.control_flow import (
 )
 from pytest_gpuperf.compile.warp_model.decode import Step, decode
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch, constant_words, special_registers
-from pytest_gpuperf.compile.warp_model.registers import Machine, RegisterComparison, active_lanes
+from pytest_gpuperf.compile.warp_model.registers import RegisterComparison, Registers, active_lanes
 from pytest_gpuperf.model.evidence import Parameter
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
@@ -125,7 +125,7 @@ class Walk:
         """Whether the thread's index decided what some lanes of the warp do, as it may decide what other warps do."""
         self._program = program
         words = constant_words(program.arch, program.parameters, program.parameter_base, program.constants, launch)
-        self._machine = Machine(special_registers(launch, warp), words, flags_off=flags_off)
+        self._registers = Registers(special_registers(launch, warp), words, flags_off=flags_off)
         self._clock = Clock()
         self._arrivals: dict[tuple[int, int], list[int]] = {}
         """By head and end of a loop: the numbers of visits when the way came back.  Loops may share a head."""
@@ -147,14 +147,14 @@ class Walk:
 
     def _visit(self, step: Step) -> int | None:
         """Execute one instruction; returns the address of the next."""
-        guard = self._machine.predicate(step.guard)
+        guard = self._registers.predicate(step.guard)
         self.warps_differ |= isinstance(guard.bits, tuple) and not guard.example
         visit = Visit(step, self._splits.share, self._splits.lanes.data_share, *self._clock.advance(step))
         visit.lost = self._splits.lost
         visit.caller = self._returns[-1] - INSTRUCTION_BYTES if self._returns else None
         if step.klass in ADDRESSED:
-            visit.pattern = pattern_of(step, self._machine.address(step), active_lanes(guard, self._splits.mask))
-        self._machine.execute(step, guard)
+            visit.pattern = pattern_of(step, self._registers.address(step), active_lanes(guard, self._splits.mask))
+        self._registers.execute(step, guard)
         self.visits.append(visit)
         if step.klass == "branch":
             return self._jump(step, guard, visit)
@@ -188,8 +188,8 @@ class Walk:
 
     def _branch(self, step: Step, target: int, visit: Visit, following: int) -> int | None:
         named = condition_of(step)
-        condition = self._machine.predicate(named)
-        visit.comparison = self._machine.comparisons.get(named.text) if named else None
+        condition = self._registers.predicate(named)
+        visit.comparison = self._registers.comparisons.get(named.text) if named else None
         self.warps_differ |= isinstance(condition.bits, tuple) and not condition.example
         forward = target > step.address
         ends = condition.bits == 0

@@ -110,7 +110,7 @@ class CuptiTimer:
         code = watch_code()
         self._records.with_launches = True
         try:
-            with self._tracing(), contextlib.nullcontext() if isinstance(code, str) else code.tracing():
+            with self._tracing(), contextlib.nullcontext() if code is None else code.tracing():
                 (number,) = self._enqueue(slot._replace(samples=1, dropped=0), cold=False)
                 self._stream.synchronize()
                 ran = sorted(self._collect([number])[number], key=lambda one: one.correlation)
@@ -191,11 +191,11 @@ def _sort_out(activities: Iterable[Activity], tags: Mapping[int, int], samples: 
             samples[tag >> 1].append(activity)
 
 
-def _traced(kernel: Activity, code: LoadedCode | str) -> TracedLaunch:
+def _traced(kernel: Activity, code: LoadedCode | None) -> TracedLaunch:
     x, y, z, width, height, depth, dynamic, registers, static, cluster = kernel.launch
     return TracedLaunch(
         kernel.name, (x, y, z), (width, height, depth), dynamic, registers, clustered=cluster > 1,
-        cubin=b"" if isinstance(code, str) else code.of(kernel.name, kernel.correlation, registers, static),
+        cubin=b"" if code is None else code.of(kernel.name, kernel.correlation, registers, static),
     )  # fmt: skip
 
 

@@ -49,17 +49,15 @@ class _Module(ctypes.Structure):
 
 
 @functools.cache
-def watch_code() -> LoadedCode | str:
-    """The machine code that is loaded from now on; or why it is not seen.  The first call counts."""
-    try:
+def watch_code() -> LoadedCode | None:
+    """The machine code that is loaded from now on; None where CUPTI does not show it.  The first call counts."""
+    with contextlib.suppress(ImportError, RuntimeError, OSError, AttributeError, KeyError):
         from cupti import cupti  # noqa: PLC0415 an extra
-    except (ImportError, OSError) as problem:
-        return str(problem)
-    try:
-        cupti.get_timestamp()  # the binding loads the library with its first call
-        return LoadedCode(cupti, loaded_library(), ctypes.CDLL("libcuda.so.1"))
-    except (cupti.cuptiError, RuntimeError, OSError, AttributeError, KeyError) as problem:
-        return str(problem)
+
+        with contextlib.suppress(cupti.cuptiError):
+            cupti.get_timestamp()  # the binding loads the library with its first call
+            return LoadedCode(cupti, loaded_library(), ctypes.CDLL("libcuda.so.1"))
+    return None
 
 
 class LoadedCode:

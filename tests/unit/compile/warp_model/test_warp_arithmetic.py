@@ -11,26 +11,26 @@ from hypothesis import strategies as st
 from pytest_gpuperf.compile.machine_code.sass import Instruction
 from pytest_gpuperf.compile.warp_model.decode import decode
 from pytest_gpuperf.compile.warp_model.launch_inputs import special_registers
-from pytest_gpuperf.compile.warp_model.registers import Machine
+from pytest_gpuperf.compile.warp_model.registers import Registers
 
 words = st.integers(0, 0xFFFFFFFF)
 
 
-def machine(**registers: int) -> Machine:
-    made = Machine(special_registers(None), {})
+def machine(**registers: int) -> Registers:
+    made = Registers(special_registers(None), {})
     for name, number in registers.items():
         run(made, ("MOV", f"{name}, {number:#x}"))
     return made
 
 
-def run(on: Machine, *lines: tuple[str, str], predicate: str = "") -> Machine:
+def run(on: Registers, *lines: tuple[str, str], predicate: str = "") -> Registers:
     for opcode, operands in lines:
         step = decode(Instruction(0, predicate, opcode, operands))
         on.execute(step, on.predicate(step.guard))
     return on
 
 
-def number(on: Machine, register: str) -> int:
+def number(on: Registers, register: str) -> int:
     bits = on.register(register).bits
     assert isinstance(bits, int)
     return bits

@@ -1,4 +1,4 @@
-"""``MachineCode``: a kernel compiled for every target, loaded with what a test fills its module's variables with."""
+"""``CompiledKernel``: a kernel compiled for every target, loaded with what a test fills its module's variables with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN_DIGITS = 16
 _ENTRY = re.compile(r" constant (\S+)=[0-9a-f]+")
 
 
-class MachineCode:
+class CompiledKernel:
     """One kernel, compiled for every target, and loaded when it is first launched; how is for a subclass to say."""
 
     def __init__(
