@@ -20,6 +20,8 @@ from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
 SECTOR_BYTES = 32
 WARP = 32
+ANY = "instruction"
+"""Among the classes of instructions that are waited for: each of them."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -171,7 +171,10 @@ def cache_hit_loss(case: Case) -> Finding | None:
     if not grew(was, now, HIT_LOSS) or was is None or now is None or case.now.dram_bytes is None:
         return None
     evidence = (change("DRAM bytes per sector asked for", was, now, "bytes"),)
-    return Finding("cache hit loss", evidence, case.now.replace(dram_bytes=case.now.dram_bytes * was / now))
+    # what comes from further away is waited for longer
+    waited = max(case.now.waits.get("global_load", 0) - case.was.waits.get("global_load", 0), 0)
+    without = case.now.replace(dram_bytes=case.now.dram_bytes * was / now).quicker(waited=waited)
+    return Finding("cache hit loss", evidence, without)
 
 
 def register_spilling(case: Case) -> Finding | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from pytest_gpuperf.advise.comparison import SECTOR_BYTES, WARP, Side, Usage
+from pytest_gpuperf.advise.comparison import ANY, SECTOR_BYTES, WARP, Side, Usage
 from pytest_gpuperf.advise.cost import rest_of
 from pytest_gpuperf.advise.usage_from_code import limit_of, static_usage
 
@@ -34,10 +34,10 @@ ACCESSES = {name: f"smsp__sass_inst_executed_op_{kind}.sum" for name, kind in {
 """Classes of instructions that are counted by themselves."""
 STALLS = {
     "global_load": ("long_scoreboard", "lg_throttle"), "shared_load": ("short_scoreboard", "mio_throttle"),
-    "barrier": ("barrier", "membar"), "fp32": ("wait",), "branch": ("branch_resolving", "no_instruction"),
+    "barrier": ("barrier", "membar"), ANY: ("wait",), "branch": ("branch_resolving", "no_instruction"),
     "texture": ("tex_throttle",),
 }  # fmt: skip
-"""What a warp waits for, by the class of instruction that makes it wait; ``wait`` is a fixed latency of arithmetic."""
+"""What a warp waits for, by the class of instruction that makes it wait; ``wait`` is a fixed latency, which any has."""
 PARTS = {
     "issue": ("smsp__issue_active.avg.per_cycle_active", 1.0),
     "fp64": ("sm__inst_executed_pipe_fp64.avg.pct_of_peak_sustained_active", 0.01),

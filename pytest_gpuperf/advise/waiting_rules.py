@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_gpuperf.advise.comparison import Case, Finding, Side, Usage, change, grew
+from pytest_gpuperf.advise.comparison import ANY, Case, Finding, Side, Usage, change, grew
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.verdict import Change
 
@@ -16,7 +16,7 @@ THREAD_LOSS = 1.25
 """Threads of the whole launch."""
 WAIT_GROWTH = 1.05
 """Cycles that a warp alone waits per unit of work, by the machine code: exact."""
-COUNTED_WAIT_GROWTH = 1.25
+COUNTED_WAIT_GROWTH = 1.2
 """The same by stall counters, which vary by some percent from run to run."""
 WARP_LOSS = 1.1
 """Resident warps; the counted figure varies by a few percent."""
@@ -112,16 +112,17 @@ def exposed_latency(case: Case) -> Finding | None:
     if fewer and case.was.warps is not None and case.now.warps is not None:
         evidence = (change("resident warps per scheduler", case.was.warps, case.now.warps),)
         return Finding("exposed latency", evidence, case.now.replace(warps=case.was.warps))
+    counts, counts_now = ({**usage.classes, ANY: usage.issued} for usage in (case.was, case.now))
     own = {name: cycles for name, cycles in case.now.waits.items() if name not in _accounted_for(case)}
-    before = {name: case.was.waits.get(name, 0) / count for name, count in case.was.classes.items() if count}
-    excess = {name: cycles - before[name] * case.now.classes.get(name, 0) if name in before else 0.0
+    before = {name: case.was.waits.get(name, 0) / count for name, count in counts.items() if count}
+    excess = {name: cycles - before[name] * counts_now.get(name, 0) if name in before else 0.0
               for name, cycles in own.items()}  # fmt: skip
     waited, total = sum(own.values()), sum(excess.values())
     if waited <= 0 or not grew(waited - total, waited, COUNTED_WAIT_GROWTH if case.counted else WAIT_GROWTH):
         return None
     most = max(excess, key=lambda name: excess[name])
-    was_each, now_each = (u.waits.get(most, 0) / u.classes[most] if u.classes.get(most) else 0.0
-                          for u in (case.was, case.now))  # fmt: skip
+    was_each, now_each = (usage.waits.get(most, 0) / count[most] if count.get(most) else 0.0
+                          for usage, count in ((case.was, counts), (case.now, counts_now)))  # fmt: skip
     evidence = (change(f"{WAITS_FOR}{most.replace('_', ' ')}", was_each, now_each),)
     return Finding("exposed latency", evidence, case.now.quicker(waited=total))
 

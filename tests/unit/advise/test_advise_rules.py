@@ -12,7 +12,7 @@ from pytest_gpuperf.advise import compute_rules as compute
 from pytest_gpuperf.advise import memory_rules as memory
 from pytest_gpuperf.advise import waiting_rules as waiting
 from pytest_gpuperf.advise.advisor import LEAST_GAIN, RULES, advise
-from pytest_gpuperf.advise.comparison import Case, Finding, Side, Usage
+from pytest_gpuperf.advise.comparison import ANY, Case, Finding, Side, Usage
 
 BELOW = 0.999
 """Just short of a threshold."""
@@ -78,6 +78,9 @@ SPEAKS: list[Row] = [
      "global atomics 0 -> 8 per warp", False, {"scattered_atomics": 0, "issued": 112}),
     (memory.cache_hit_loss, case(copy(dram_bytes=1000.0), copy(dram_bytes=2000.0), counted=True),
      "DRAM bytes per sector asked for 50 -> 100 bytes", False, {"dram_bytes": 1000}),
+    (memory.cache_hit_loss, case(copy(dram_bytes=1e3),
+                                 copy(dram_bytes=2e3, waits=WAITS, single_warp_cycles=2700.0), counted=True),
+     "DRAM bytes per sector asked for 50 -> 100 bytes", False, {"single_warp_cycles": 1000}),
     (compute.lost_tensor_cores, case(TENSOR, copy(classes={"fp32": 32768.0})), "tensor instructions 32 -> 0 per warp",
      True, {}),
     (compute.double_precision, case(now=classes(fp64=20.0).replace(issued=104.0)), "fp64 instructions 0 -> 20 per warp",
@@ -99,6 +102,8 @@ SPEAKS: list[Row] = [
      {"single_warp_cycles": 850}),
     (waiting.exposed_latency, case(now=copy(waits=WAITS, single_warp_cycles=2700.0)),
      "cycles that a warp waits for each global load 175 -> 600", False, {"single_warp_cycles": 1000}),
+    (waiting.exposed_latency, case(copy(waits={ANY: 700.0}), copy(waits={ANY: 1400.0}, single_warp_cycles=1700.0)),
+     "cycles that a warp waits for each instruction 7 -> 14", False, {"single_warp_cycles": 1000}),
     (waiting.exposed_latency, case(now=copy(warps=2.0)), "resident warps per scheduler 16 -> 2", False, {"warps": 16}),
 ]  # fmt: skip
 SILENT: list[tuple[Rule, Case]] = [
@@ -132,6 +137,7 @@ SILENT: list[tuple[Rule, Case]] = [
                                                    for name, cycles in COPY.waits.items()}))),
     (waiting.exposed_latency, case(copy(load_lanes=32.0), ONE_SIDE.replace(lanes=25.0))),  # that of a branch's sides
     (waiting.exposed_latency, case(now=copy(warps=16.0 / waiting.WARP_LOSS / BELOW))),
+    (waiting.exposed_latency, case(copy(waits={ANY: 700.0}), copy(waits={ANY: 1400.0}, issued=200.0))),
 ]  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from advise_samples import dry, load, record, side
+from record_samples import time_of
 
 from pytest_gpuperf.advise import causes
 from pytest_gpuperf.advise.advisor import advise, proven_causes
@@ -29,6 +30,17 @@ def test_the_machine_code_names_uncoalesced_access_first() -> None:
     assert 0.5 < advice.gain < 1
     timed = (msgspec.structs.replace(one, time_ns=time) for one, time in ((before, 100.0), (after, 110.0)))
     assert advise(*timed)[0].gain == pytest.approx(1 - 100 / 110, abs=1e-3)  # times bound it
+
+
+def test_a_time_is_of_more_work_where_bytes_and_operations_say_so() -> None:
+    """Twice the bytes for half of the operations is a result that is fetched, and no larger one."""
+    given = {"bytes": 100, "flops": 40}
+    before = msgspec.structs.replace(static("a", load()), time_ns=100.0, record=time_of(**given))
+    for declared, slower in (({"bytes": 200}, False), ({"bytes": 200, "flops": 80}, False),
+                             ({"bytes": 200, "flops": 20}, True), ({}, True)):  # fmt: skip
+        uncoalesced = static("b", load(sectors=32.0))
+        found = advise(before, msgspec.structs.replace(uncoalesced, time_ns=200.0, record=time_of(**declared)))
+        assert (found[0].gain > 0) is slower, declared
 
 
 def test_a_kernel_that_does_not_fit_its_gpu_has_no_cause() -> None:
