@@ -28,7 +28,7 @@ def default_folder() -> Path:
     """
     own = os.environ.get("GPUPERF_CACHE_DIR")
     if own:
-        return Path(own)
+        return Path(own).expanduser()  # CI sets variables without a shell
     shared = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return (shared if shared.is_absolute() else Path("~/.cache").expanduser()) / "pytest-gpuperf"
 
