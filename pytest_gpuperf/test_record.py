@@ -61,7 +61,7 @@ class TestOver(RuntimeError):
 
 
 @dataclasses.dataclass(frozen=True)
-class CompiledKernel:
+class UnlaunchedKernel:
     """A kernel that is a workload of its own until a workload launches it."""
 
     name: str
@@ -94,9 +94,9 @@ class TestRecord:
         self.node_id = node_id
         self.module, _, self.test = node_id.partition("::")
         self.workloads: dict[str, WorkloadEvidence] = {}
-        self.kernels: list[CompiledKernel] = []
+        self.kernels: list[UnlaunchedKernel] = []
         """Every kernel that the test compiled so far, in order."""
-        self.shared_kernels: list[CompiledKernel] = []
+        self.shared_kernels: list[UnlaunchedKernel] = []
         """Those of fixtures that it shares with others; known at its end."""
         self.cubins: dict[str, bytes] = {}
         """Machine code of these kernels, by SHA-256."""
@@ -147,7 +147,7 @@ class TestRecord:
         if known is not None and not known.is_another(static, toolchain):
             self.kernels.remove(known)
             static, options, file = {**known.static, **static}, known.options, known.file
-        self.kernels.append(CompiledKernel(name, dict(static), toolchain, tuple(options), file))
+        self.kernels.append(UnlaunchedKernel(name, dict(static), toolchain, tuple(options), file))
 
     def open(self, workload: str) -> Key:
         """Reserve a workload name.  Raises ``DuplicateWorkload`` and ``TestOver``."""
@@ -193,15 +193,15 @@ class TestRecord:
 
 
 def labelled(
-    kernels: Iterable[CompiledKernel], among: Sequence[CompiledKernel], taken: Collection[str]
-) -> Iterator[tuple[str, CompiledKernel]]:
+    kernels: Iterable[UnlaunchedKernel], among: Sequence[UnlaunchedKernel], taken: Collection[str]
+) -> Iterator[tuple[str, UnlaunchedKernel]]:
     """Each kernel with its name, or with one that says what only it has ``among`` those of its name.
 
     ``work [-DTILE=32]``, ``work [tiled.cu]``: names that are not ``taken``, each once; ``work [kernel]`` where a
     workload has the name, and ``work [2]`` where nothing but the text tells two apart.
     """
     names = set(taken)
-    seen: list[CompiledKernel] = []
+    seen: list[UnlaunchedKernel] = []
     for kernel in kernels:
         if any(_are_the_same(kernel, other) for other in seen):
             continue
@@ -214,7 +214,7 @@ def labelled(
         yield name, kernel
 
 
-def _label(kernel: CompiledKernel, others: Sequence[CompiledKernel], *, is_taken: bool) -> str:
+def _label(kernel: UnlaunchedKernel, others: Sequence[UnlaunchedKernel], *, is_taken: bool) -> str:
     """The plainest name that tells a kernel from others of its name."""
     everywhere = set(kernel.options).intersection(*(one.options for one in others))
     own = [option for option in kernel.options if option not in everywhere]
@@ -225,7 +225,7 @@ def _label(kernel: CompiledKernel, others: Sequence[CompiledKernel], *, is_taken
     return f"{kernel.name} [kernel]" if is_taken else kernel.name
 
 
-def _are_the_same(one: CompiledKernel, other: CompiledKernel) -> bool:
+def _are_the_same(one: UnlaunchedKernel, other: UnlaunchedKernel) -> bool:
     of_one_name = one.name == other.name and one.static.keys() == other.static.keys()
     return of_one_name and not one.is_another(other.static, other.toolchain)
 

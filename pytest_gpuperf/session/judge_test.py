@@ -27,7 +27,7 @@ from pytest_gpuperf.revision.against import AGAINST, reworded
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.session.callable_kernels import kernel_notes
-from pytest_gpuperf.test_record import CompiledKernel, TestRecord
+from pytest_gpuperf.test_record import UnlaunchedKernel, TestRecord
 
 
 def may_change(judgement: Judgement) -> bool:
@@ -78,7 +78,7 @@ def judge_test(run: Run, test: TestRecord) -> str:
     return ""
 
 
-def _is_on_record(run: Run, test: TestRecord, kernel: CompiledKernel) -> bool:
+def _is_on_record(run: Run, test: TestRecord, kernel: UnlaunchedKernel) -> bool:
     """Whether a workload of this test launches a kernel of this name, or the kernel itself stands there."""
     return any(
         old.kernel == kernel.name

@@ -6,15 +6,15 @@ import pytest
 from record_samples import profile_of
 
 from pytest_gpuperf.model.evidence import StaticRecord
-from pytest_gpuperf.test_record import CompiledKernel, TestRecord, labelled
+from pytest_gpuperf.test_record import UnlaunchedKernel, TestRecord, labelled
 
 
-def compiled(code: str, *options: str, file: str = "work.cu", name: str = "work", source: str = "") -> CompiledKernel:
+def compiled(code: str, *options: str, file: str = "work.cu", name: str = "work", source: str = "") -> UnlaunchedKernel:
     record = StaticRecord(kernel=name, source_hash=source, profile=profile_of(code_hash=code * 64))
-    return CompiledKernel(name, {"sm_90": record}, "nvrtc 13.0.88", options, file)
+    return UnlaunchedKernel(name, {"sm_90": record}, "nvrtc 13.0.88", options, file)
 
 
-def names(*kernels: CompiledKernel, taken: tuple[str, ...] = ()) -> list[str]:
+def names(*kernels: UnlaunchedKernel, taken: tuple[str, ...] = ()) -> list[str]:
     return [name for name, _ in labelled(kernels, kernels, taken)]
 
 
@@ -28,7 +28,7 @@ def names(*kernels: CompiledKernel, taken: tuple[str, ...] = ()) -> list[str]:
     ([compiled("a", "-DX"), compiled("a", "-DX")], ["work"]),
     ([compiled("a", source="s"), compiled("b", source="s")], ["work"]),  # a source may compile to several
 ])  # fmt: skip
-def test_kernels_have_names_that_tell_them_apart(kernels: list[CompiledKernel], called: list[str]) -> None:
+def test_kernels_have_names_that_tell_them_apart(kernels: list[UnlaunchedKernel], called: list[str]) -> None:
     assert names(*kernels) == called
 
 
