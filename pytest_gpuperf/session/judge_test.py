@@ -27,7 +27,7 @@ from pytest_gpuperf.revision.against import AGAINST, reworded
 from pytest_gpuperf.revision.foreign_files import foreign_files_of
 from pytest_gpuperf.run import Run
 from pytest_gpuperf.session.callable_kernels import kernel_notes
-from pytest_gpuperf.test_record import UnlaunchedKernel, TestRecord
+from pytest_gpuperf.test_record import TestRecord, UnlaunchedKernel
 
 
 def may_change(judgement: Judgement) -> bool:

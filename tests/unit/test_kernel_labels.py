@@ -6,7 +6,7 @@ import pytest
 from record_samples import profile_of
 
 from pytest_gpuperf.model.evidence import StaticRecord
-from pytest_gpuperf.test_record import UnlaunchedKernel, TestRecord, labelled
+from pytest_gpuperf.test_record import TestRecord, UnlaunchedKernel, labelled
 
 
 def compiled(code: str, *options: str, file: str = "work.cu", name: str = "work", source: str = "") -> UnlaunchedKernel:
